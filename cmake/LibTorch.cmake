@@ -1,0 +1,21 @@
+# LibTorch from the PyPI wheel, as imported targets. The wheel's own CMake package asks for a CUDA toolkit even when
+# nothing of it is compiled; the headers and libraries themselves do not.
+if(NOT AITRAINING_TORCH_ROOT)
+  message(FATAL_ERROR "AITRAINING_TORCH_ROOT is not set: run `make` (scripts/setup.sh installs LibTorch and passes its folder)")
+endif()
+set(_torch ${AITRAINING_TORCH_ROOT}/torch)
+if(NOT EXISTS ${_torch}/lib/libtorch_cpu.so)
+  message(FATAL_ERROR "no LibTorch in ${_torch}: run scripts/setup.sh")
+endif()
+add_library(aitraining_libtorch INTERFACE)
+target_include_directories(aitraining_libtorch SYSTEM INTERFACE
+  ${_torch}/include ${_torch}/include/torch/csrc/api/include)
+target_compile_definitions(aitraining_libtorch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)
+target_link_libraries(aitraining_libtorch INTERFACE ${_torch}/lib/libtorch_cpu.so ${_torch}/lib/libc10.so)
+set(AITRAINING_TORCH_LIB_DIR ${_torch}/lib)
+
+# Headers only: CUDA and NCCL functions are reached through libtorch_cuda, which is loaded at run time.
+add_library(aitraining_nccl_headers INTERFACE)
+target_include_directories(aitraining_nccl_headers SYSTEM INTERFACE
+  ${AITRAINING_TORCH_ROOT}/nvidia/nccl/include ${AITRAINING_TORCH_ROOT}/nvidia/cu13/include)
+target_compile_definitions(aitraining_nccl_headers INTERFACE USE_C10D_NCCL)

@@ -1,0 +1,52 @@
+#pragma once
+// Devices -> plan -> processes. The launching parent never loads LibTorch and never touches a device.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "aitraining/config/config.h"
+
+namespace aitraining::launch {
+
+// Rank's identity, as torchrun names it.
+struct RankEnvironment {
+  int rank = 0, local_rank = 0, world_size = 1, local_world_size = 1;
+  std::string master_addr = "127.0.0.1";
+  int master_port = 0;
+};
+// Read in a rank process; UserError when incomplete.
+RankEnvironment read_rank_environment();
+
+struct DeviceInventory {
+  int cuda_devices = 0;             // visible ones
+  std::vector<std::string> names;
+  std::string driver;               // empty: no driver
+  int cores = 1;                    // usable by this process (affinity and cgroup)
+  bool fast_bf16 = false;           // AVX512_BF16 or AMX
+};
+DeviceInventory probe_devices();
+
+// The decision of the launcher. A pure function of its arguments, table-tested.
+struct LaunchPlan {
+  int ranks = 1;
+  std::string device = "cpu";       // cpu, cuda
+  std::string engine = "ddp";       // single, ddp, (zero2, zero3 later)
+  std::string precision = "fp32", precision_reason;
+  int threads_per_rank = 1;
+  std::vector<std::string> notes;
+};
+struct LaunchInputs {
+  std::optional<int> forced_processes;  // AUTOTRAIN_FORCE_NUM_PROCESSES or --nproc-per-node
+};
+LaunchPlan make_plan(const config::TrainingParams& params, const DeviceInventory& devices, const LaunchInputs& inputs);
+LaunchInputs read_launch_inputs(const config::TrainingParams& params);
+
+// Starts the ranks (own executable, `--run-rank FILE`), waits, ends all when one fails. Returns the exit code.
+// One rank: runs in this process through `run_rank`, no child.
+int supervise(const LaunchPlan& plan, const std::string& params_file, const std::string& project_folder);
+
+// Loads the training library and LibTorch into this process and runs one rank. Returns the exit code.
+int run_rank_in_process(const std::string& params_file);
+
+}  // namespace aitraining::launch
