@@ -11,7 +11,11 @@ add_library(aitraining_libtorch INTERFACE)
 target_include_directories(aitraining_libtorch SYSTEM INTERFACE
   ${_torch}/include ${_torch}/include/torch/csrc/api/include)
 target_compile_definitions(aitraining_libtorch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)
-target_link_libraries(aitraining_libtorch INTERFACE ${_torch}/lib/libtorch_cpu.so ${_torch}/lib/libc10.so)
+# ATen's parallel_for is inline OpenMP code. The wheel brings a libgomp of its own under the usual soname; it is named
+# here so that one thread pool serves both (a second pool would spin against the first).
+target_compile_options(aitraining_libtorch INTERFACE -fopenmp)
+target_link_libraries(aitraining_libtorch INTERFACE
+  ${_torch}/lib/libtorch_cpu.so ${_torch}/lib/libc10.so ${_torch}/lib/libgomp.so.1)
 set(AITRAINING_TORCH_LIB_DIR ${_torch}/lib)
 
 # Headers only: CUDA and NCCL functions are reached through libtorch_cuda, which is loaded at run time.

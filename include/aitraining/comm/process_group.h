@@ -1,0 +1,60 @@
+#pragma once
+// Collectives between the ranks of one run, over c10d: NCCL on GPUs, Gloo on CPUs, nothing with one rank. Every rank
+// calls the same collectives in the same order. Errors are EnvironmentError naming rank, operation and peer's text.
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ATen/ATen.h>
+
+namespace aitraining::comm {
+
+struct GroupOptions {
+  std::string backend = "single";  // single, gloo, nccl
+  int rank = 0, world_size = 1, local_rank = 0;
+  std::string master_addr = "127.0.0.1";
+  int master_port = 0;
+  int store_listen_fd = -1;        // rank 0: socket that the launcher bound already; -1: bind master_port
+  std::chrono::seconds timeout{7200};
+};
+
+// A collective under way. wait() returns when the tensor may be read (on CUDA: by later work of the current stream).
+class Work {
+ public:
+  virtual ~Work() = default;
+  virtual void wait() = 0;
+};
+
+class ProcessGroup {
+ public:
+  virtual ~ProcessGroup() = default;
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+  // In place; fp32, fp64, int64, bf16. Asynchronous: the tensor belongs to the collective until wait().
+  virtual std::unique_ptr<Work> all_reduce_sum_async(at::Tensor tensor) = 0;
+  virtual void all_reduce_max(at::Tensor tensor) = 0;
+  virtual void broadcast(at::Tensor tensor, int root) = 0;
+  // Each rank's equally shaped tensor, in rank order.
+  virtual std::vector<at::Tensor> all_gather(const at::Tensor& tensor) = 0;
+  virtual void barrier() = 0;
+  // Bytes handed to collectives by this rank so far.
+  virtual uint64_t bytes_sent() const { return 0; }
+
+  void all_reduce_sum(at::Tensor tensor) { all_reduce_sum_async(std::move(tensor))->wait(); }
+  // Sums of a few host numbers over ranks, in double.
+  std::vector<double> sum(std::vector<double> values);
+  double max(double value);
+
+ protected:
+  ProcessGroup(int rank, int size, c10::Device device) : rank_(rank), size_(size), device_(device) {}
+  int rank_, size_;
+  c10::Device device_;  // where small host values travel
+};
+
+std::unique_ptr<ProcessGroup> make_process_group(const GroupOptions& options);
+
+}  // namespace aitraining::comm
