@@ -11,10 +11,10 @@ namespace aitraining::log {
 enum class Level { debug, info, warn, error };
 
 struct Options {
-  std::string file;         // appended to; empty: no file
+  std::string file{};       // appended to; empty: no file
   bool terminal = true;     // false on ranks other than 0
   Level terminal_level = Level::info;
-  std::string prefix;       // for example "rank 1: " in front of each message
+  std::string prefix{};     // for example "rank 1: " in front of each message
 };
 
 // Called once per process, before the first message; until then messages go to standard error.
