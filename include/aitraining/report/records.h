@@ -14,10 +14,10 @@ namespace aitraining::report {
 
 // Shown once before the first step.
 struct RunSummary {
-  std::vector<std::pair<std::string, std::string>> lines;  // label, value, in the order of printing
+  std::vector<std::pair<std::string, std::string>> lines{};  // label, value, in the order of printing
   int64_t total_updates = 0, num_epochs = 1, train_rows = 0;
   int64_t batch_size = 0, logging_steps = 1, save_steps = 0;
-  std::string project_path;
+  std::string project_path{};
 };
 
 // One logging interval.
@@ -31,13 +31,13 @@ struct StepRecord {
   int64_t num_input_tokens_seen = 0; // since the start, all ranks
   double tokens_per_second = 0;      // input tokens, all ranks, over the interval
   uint64_t memory_bytes = 0;         // resident (CPU) or allocated (GPU) peak of this rank
-  std::optional<std::string> weights_checksum;  // hex, with --check-replicas
+  std::optional<std::string> weights_checksum{};  // hex, with --check-replicas
 };
 
 struct EvalRecord {
   int64_t step = 0;
   double epoch = 0;
-  std::optional<double> loss;        // none: no trained token in the validation split
+  std::optional<double> loss{};      // none: no trained token in the validation split
   int64_t num_tokens = 0;            // trained tokens
   double seconds = 0;
 };
