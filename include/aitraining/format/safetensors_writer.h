@@ -21,7 +21,7 @@ struct PlannedTensor {
 
 class SafetensorsWriter {
  public:
-  // Writes the header (with metadata {"format": "pt"} always) and sizes the file.
+  // Writes the header (with metadata {"format": "pt"} always) and sizes the file. Order: as given, wider types first.
   SafetensorsWriter(std::filesystem::path file, const std::vector<PlannedTensor>& tensors,
                     const std::map<std::string, std::string>& metadata = {});
   // Raw bytes of elements [first, first + count) of a tensor, already in its dtype.
@@ -32,7 +32,6 @@ class SafetensorsWriter {
   struct Slot { DType dtype; uint64_t begin, end, written; };
   FileWriter file_;
   std::map<std::string, Slot> slots_;
-  std::vector<int64_t> shape_;
 };
 
 }  // namespace aitraining::format
