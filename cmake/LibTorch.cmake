@@ -1,7 +1,13 @@
 # LibTorch from the PyPI wheel, as imported targets. The wheel's own CMake package asks for a CUDA toolkit even when
 # nothing of it is compiled; the headers and libraries themselves do not.
 if(NOT AITRAINING_TORCH_ROOT)
-  message(FATAL_ERROR "AITRAINING_TORCH_ROOT is not set: run `make` (scripts/setup.sh installs LibTorch and passes its folder)")
+  # A plain `cmake --preset` finds what scripts/setup.sh installed; another lock file means another LibTorch.
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/requirements/build.lock)
+  execute_process(COMMAND ${CMAKE_SOURCE_DIR}/scripts/paths.sh torch-root
+    OUTPUT_VARIABLE AITRAINING_TORCH_ROOT OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE _status ERROR_VARIABLE _error)
+  if(NOT _status EQUAL 0)
+    message(FATAL_ERROR "LibTorch is not installed: run `make`, or scripts/setup.sh and this again.\n${_error}")
+  endif()
 endif()
 set(_torch ${AITRAINING_TORCH_ROOT}/torch)
 if(NOT EXISTS ${_torch}/lib/libtorch_cpu.so)
