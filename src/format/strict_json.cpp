@@ -1,7 +1,6 @@
 #include "aitraining/format/strict_json.h"
 
 #include <set>
-#include <type_traits>
 #include <vector>
 
 #include "aitraining/core/error.h"
@@ -12,69 +11,66 @@ namespace {
 // An ordered object looks through all its keys for each new one; more than this would take minutes.
 constexpr size_t kMaxOrderedKeys = 32768;
 
-// Watches the parser's events. The parser itself keeps an explicit stack, but everything that later walks the document
-// recurses, so the depth is cut while it is read.
-template <class Json>
-class Watcher {
+// A first pass that builds nothing. The parser keeps an explicit stack, but everything that later walks a document
+// recurses, so the depth is limited here. (The parser's own callbacks would do, in quadratic time.)
+class Checker : public nlohmann::json_sax<nlohmann::json> {
  public:
-  using Event = typename Json::parse_event_t;
-  Watcher(const std::string& origin, int max_depth) : origin_(origin), max_depth_(max_depth) {}
+  Checker(const std::string& origin, int max_depth, size_t max_keys)
+      : origin_(origin), max_depth_(static_cast<size_t>(max_depth)), max_keys_(max_keys) {}
 
-  bool operator()(int depth, Event event, const Json& parsed) {
-    switch (event) {
-      case Event::object_start:
-        check(depth);
-        keys_.emplace_back();
-        break;
-      case Event::array_start:
-        check(depth);
-        break;
-      case Event::key:
-        add_key(parsed.template get_ref<const std::string&>());
-        break;
-      case Event::object_end:
-        keys_.pop_back();
-        break;
-      default:
-        break;
-    }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(std::size_t) override { return enter(); }
+  bool start_array(std::size_t) override { return enter(); }
+  bool end_object() override { return leave(); }
+  bool end_array() override { return leave(); }
+
+  bool key(string_t& key) override {
+    if (!keys_.back().insert(key).second) throw UserError("{}: the key \"{}\" is there twice", origin_, printable(key));
+    if (keys_.back().size() > max_keys_) throw UserError("{}: an object of more than {} keys", origin_, max_keys_);
     return true;
   }
 
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& e) override {
+    throw UserError("{}: not valid JSON ({})", origin_, printable(e.what()));
+  }
+
  private:
-  void add_key(const std::string& key) {
-    if (!keys_.back().insert(key).second) throw UserError("{}: the key \"{}\" is there twice", origin_, printable(key));
-    if (std::is_same_v<Json, nlohmann::ordered_json> && keys_.back().size() > kMaxOrderedKeys)
-      throw UserError("{}: an object of more than {} keys", origin_, kMaxOrderedKeys);
+  bool enter() {
+    if (keys_.size() >= max_depth_) throw UserError("{}: JSON nested deeper than {} levels", origin_, max_depth_);
+    keys_.emplace_back();
+    return true;
   }
-  void check(int depth) const {
-    if (depth >= max_depth_) throw UserError("{}: JSON nested deeper than {} levels", origin_, max_depth_);
+  bool leave() {
+    keys_.pop_back();
+    return true;
   }
+
   const std::string& origin_;
-  int max_depth_;
-  std::vector<std::set<std::string>> keys_;
+  size_t max_depth_, max_keys_;
+  std::vector<std::set<std::string>> keys_;  // of the objects (and, empty, arrays) that are open
 };
 
-template <class Json>
-Json parse(std::string_view text, const std::string& origin, int max_depth) {
-  Watcher<Json> watcher(origin, max_depth);
-  try {
-    return Json::parse(text.begin(), text.end(), [&](int depth, typename Json::parse_event_t event, Json& parsed) {
-      return watcher(depth, event, parsed);
-    });
-  } catch (const typename Json::exception& e) {
-    throw UserError("{}: not valid JSON ({})", origin, printable(e.what()));
-  }
+void check(std::string_view text, const std::string& origin, int max_depth, size_t max_keys) {
+  Checker checker(origin, max_depth, max_keys);
+  nlohmann::json::sax_parse(text.begin(), text.end(), &checker);
 }
 
 }  // namespace
 
 nlohmann::ordered_json parse_strict_json(std::string_view text, const std::string& origin, int max_depth) {
-  return parse<nlohmann::ordered_json>(text, origin, max_depth);
+  check(text, origin, max_depth, kMaxOrderedKeys);
+  return nlohmann::ordered_json::parse(text.begin(), text.end());
 }
 
 nlohmann::json parse_strict_json_sorted(std::string_view text, const std::string& origin, int max_depth) {
-  return parse<nlohmann::json>(text, origin, max_depth);
+  check(text, origin, max_depth, text.size());
+  return nlohmann::json::parse(text.begin(), text.end());
 }
 
 std::string printable(std::string_view text) {
