@@ -30,7 +30,8 @@ class ChatTemplate {
   // UserError naming `origin` and the line when the source does not parse.
   ChatTemplate(std::string source, TemplateVariables variables, const std::string& origin);
 
-  // `messages`: array of objects, keys absent stay absent. `tools`: array or null. TemplateError on refusal.
+  // `messages`: array of objects, keys absent stay absent, null is none (and printed as nothing). A template that fails
+  // on a null content is run again with an empty one. `tools`: array or null. TemplateError on refusal.
   Rendered render(const nlohmann::ordered_json& messages, const nlohmann::ordered_json& tools,
                   bool add_generation_prompt) const;
   const std::string& source() const { return source_; }

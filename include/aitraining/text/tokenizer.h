@@ -11,7 +11,9 @@ namespace aitraining::text {
 
 struct Encoding {
   std::vector<int32_t> ids;
-  std::vector<uint32_t> begin;  // byte offset in the UTF-8 input where token i begins
+  // Byte offset in the UTF-8 input where token i begins. Blanks count; a token that holds a part of a character has the
+  // range of the whole character, so the ranges of two such tokens overlap.
+  std::vector<uint32_t> begin;
   std::vector<uint32_t> end;    // one past its last byte; begin == end for tokens that hold no input (added bos)
 };
 
