@@ -44,6 +44,11 @@ std::vector<std::string> validate(const TrainingParams& params);
 // Absolute project folder: relative names live in the current directory or AUTOTRAIN_PROJECTS_DIR.
 std::string project_folder(const TrainingParams& params);
 
+// One line per value that was given ("lr = 2e-05 (flag)"); secrets show as ***.
+std::string describe(const ResolvedConfig& config);
+// "--token" and the like: what follows must not stay visible in the process list.
+bool is_secret_flag(const std::string& argument);
+
 std::string help_text();
 // One line per flag, sorted: the golden list of tests/golden/cli_options.txt.
 std::string flag_list();

@@ -1,6 +1,6 @@
 #pragma once
 // Every parameter of a training run. Members only; name, default, range, scope and help of each stand once, in
-// field_table.h. Types: std::optional for parameters that may be null.
+// src/config/field_table.cpp. Types: std::optional for parameters that may be null.
 #include <cstdint>
 #include <map>
 #include <optional>
