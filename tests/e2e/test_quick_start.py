@@ -144,7 +144,7 @@ def test_s26_relative_data_path(m0, place, tmp_path_factory):
 def test_s29_messages_render_as_the_tokenizer_does(m0, place):
     messages = exchange("hi", "yo")
     write_jsonl(place / "data", [{"text": messages}] * 40)
-    result = config(place, m0).ok()
+    result = config(place, m0, edit=lambda text: text + "  logging_steps: 1\n").ok()
     assert sum(result.column("num_trained_tokens")) == 3 * 40 * 3
     assert result.steps[-1]["num_input_tokens_seen"] == 3 * 40 * 25
 
