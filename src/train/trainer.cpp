@@ -96,7 +96,7 @@ Trainer::Update Trainer::train_update(const data::EpochPlan& plan, int64_t updat
       engine_.micro_step(nullptr, last);
       continue;
     }
-    auto batch = to_device(micros[m], static_cast<uint64_t>(epoch), true);
+    auto batch = make_batch(micros[m], static_cast<uint64_t>(epoch), true);
     objective_.prepare(batch, update.weight);
     update.loss_sum += engine_.micro_step(&batch, last);
   }
@@ -107,7 +107,7 @@ Trainer::Update Trainer::train_update(const data::EpochPlan& plan, int64_t updat
   return update;
 }
 
-ops::Batch Trainer::to_device(const data::MicroBatch& micro, uint64_t pass, bool training) const {
+ops::Batch Trainer::make_batch(const data::MicroBatch& micro, uint64_t pass, bool training) const {
   const c10::Device device = engine_.options().device;
   ops::Batch batch;
   batch.tokens = to_tensor(micro.tokens, device);
@@ -230,7 +230,7 @@ report::EvalRecord Trainer::evaluate() {
       engine_.evaluate(nullptr);
       continue;
     }
-    auto batch = to_device(micro, 0, false);
+    auto batch = make_batch(micro, 0, false);
     sum += engine_.evaluate(&batch);
   }
   const auto totals = group_.sum({sum, weight});

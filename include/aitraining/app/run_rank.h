@@ -1,10 +1,13 @@
 #pragma once
-// The training library's one entry point, loaded by the torch-free executable.
+// The training library's entry points, loaded by the torch-free executable. They never throw and never call exit();
+// messages were logged already when they return an exit code.
 extern "C" {
 // `params_file`: <project>/training_params.json, written by the launching parent. The rank's identity comes from RANK,
-// LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT (absent: one rank). Returns the exit code; messages
-// were logged already. Never throws and never calls exit().
+// LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT (absent: one rank).
 __attribute__((visibility("default"))) int aitraining_run_rank(const char* params_file);
-// Merges an adapter into a base model (tools merge-llm-adapter).
-__attribute__((visibility("default"))) int aitraining_merge_adapter(const char* base_model, const char* adapter, const char* output);
+// `request`: a JSON object {"tool": name, ...}:
+//   merge-llm-adapter  base_model_path, adapter_path, output_folder
+//   logits             model, input (jsonl of {"ids": [...]}), output (safetensors of "0", "1", ...: [T, vocab] fp32)
+//   tokenize           model, input (jsonl of {"text"} or {"messages"}), output (jsonl of ids, trained, text)
+__attribute__((visibility("default"))) int aitraining_run_tool(const char* request);
 }

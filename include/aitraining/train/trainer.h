@@ -56,6 +56,8 @@ class Trainer {
   // Trains from `start` to the end. NumericError when updates stay non-finite. Collective.
   report::EndRecord run(Progress start);
   report::EvalRecord evaluate();
+  // A micro-batch on the device. `pass` (the epoch) is part of the key of dropout masks; training: dropout is on.
+  ops::Batch make_batch(const data::MicroBatch& micro, uint64_t pass, bool training) const;
 
  private:
   struct Interval {                 // what was not logged yet
@@ -71,7 +73,6 @@ class Trainer {
   };
   Update train_update(const data::EpochPlan& plan, int64_t update_in_epoch, int64_t epoch);
   std::vector<data::MicroBatch> collect(const data::EpochPlan& plan, int64_t update) const;
-  ops::Batch to_device(const data::MicroBatch& micro, uint64_t pass, bool training) const;
   void after_update(const Update& update, bool epoch_ends);
   void guard_finite(const Update& update);
   void log_interval(const Update& update);

@@ -1,0 +1,107 @@
+// What stands in the project folder when a run is done.
+#include <cmath>
+
+#include "aitraining/core/error.h"
+#include "aitraining/core/files.h"
+#include "aitraining/core/log.h"
+#include "aitraining/core/strings.h"
+#include "session.h"
+
+namespace aitraining::app {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int64_t kCheckedRows = 4;
+
+// Largest relative difference of the mean loss that rounding the merged weights to `dtype` explains.
+double merge_tolerance(format::DType dtype) { return dtype == format::DType::f32 ? 1e-4 : 2e-2; }
+
+}  // namespace
+
+// Mean loss over a few real rows, with the weights as they stand and without dropout.
+double Session::mean_loss_of_sample() {
+  const auto& rows = checked_split().rows;
+  double sum = 0, count = 0;
+  for (int64_t i = 0; i < std::min(kCheckedRows, rows.size()); ++i) {
+    const data::Item item{i};
+    auto batch = trainer_->make_batch(data::collate(rows, std::span(&item, 1)), 0, false);
+    sum += engine_->evaluate(&batch);
+    count += static_cast<double>(batch.num_labels());
+  }
+  return count > 0 ? sum / count : 0;
+}
+
+// Writes the merged model, reads the file back in place of base and adapter, and compares losses on real rows.
+bool Session::merge_and_check() {
+  log::info("Merging adapter weights...");
+  const auto dtype = merge_dtype(params_);
+  const double before = mean_loss_of_sample();
+  const auto ranges = engine_->owned_state();
+  write_model_description(project_, parts(), dtype);
+  checkpoint::write_weights(project_, ranges, *decoder_, dtype, true);
+  model::ModelSource merged = *source_;
+  merged.tensors = format::open_safetensors(project_);
+  engine_->load(model::base_reader(merged), [](const ops::ParamGroup& g) { return g.name() != "adapters"; });
+  engine_->load([](const ops::ParamSpec&, int64_t, at::Tensor out) { out.zero_(); },
+                [](const ops::ParamGroup& g) { return g.name() == "adapters"; });
+  const double after = mean_loss_of_sample();
+  const double difference = std::abs(after - before) / std::max(1e-6, std::abs(before));
+  if (!(difference <= merge_tolerance(dtype))) {
+    log::warn("Failed to merge adapter weights: on real rows the merged model's loss is {:.6f}, base + adapter's {:.6f}",
+              after, before);
+    log::warn("Skipping adapter merge. Only adapter weights will be saved.");
+    checkpoint::remove_stale_model_files(project_, false);
+    return false;
+  }
+  log::info("merged model checked on real rows: loss {:.6f}, base + adapter {:.6f}", after, before);
+  return true;
+}
+
+void Session::finish(const report::EndRecord& end) {
+  const auto ranges = engine_->owned_state();
+  if (!ranges.empty()) {
+    log::info("Finished training, saving model...");
+    bool merged = false;
+    const bool adapter_at_top = params_.peft && !params_.merge_adapter;
+    checkpoint::remove_stale_model_files(project_, adapter_at_top);
+    if (params_.peft) {
+      fs::create_directories(project_ / "adapter");
+      checkpoint::write_adapter(project_ / "adapter", ranges, *decoder_, params_.model);
+      checkpoint::write_text_files(project_ / "adapter", *assets_);
+    }
+    if (!params_.peft) {
+      write_model_description(project_, parts(), training_dtype(params_));
+      checkpoint::write_weights(project_, ranges, *decoder_, training_dtype(params_), false);
+    } else if (params_.merge_adapter) {
+      merged = merge_and_check();
+    }
+    if (params_.peft && !merged) {
+      checkpoint::write_adapter(project_, ranges, *decoder_, params_.model);
+      checkpoint::write_text_files(project_, *assets_);
+    }
+    write_file_atomic(project_ / "trainer_state.json", trainer_state_.to_json(end.steps, end.epoch).dump(2) + "\n");
+    auto card = model_card(merged);
+    card.train_loss = end.train_loss;
+    write_file_atomic(project_ / "README.md", report::render_model_card(card));
+    report_files(end);
+  }
+  group_->barrier();
+}
+
+void Session::report_files(const report::EndRecord& end) const {
+  log::info("============================================================");
+  log::info("✓ Training completed successfully!");
+  log::info("train_loss {:.6f}{} after {} updates in {}", end.train_loss,
+            last_eval_ ? fmt::format(", last eval_loss {:.6f}", *last_eval_) : "", end.steps,
+            human_duration(end.seconds));
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(project_)) {
+    if (!entry.is_regular_file()) continue;
+    names.push_back(fmt::format("{} ({})", entry.path().filename().string(), human_bytes(entry.file_size())));
+  }
+  std::sort(names.begin(), names.end());
+  log::info("files: {}", join(names, ", "));
+  log::info("Model saved to: {}", project_.string());
+}
+
+}  // namespace aitraining::app

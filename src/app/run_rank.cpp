@@ -1,0 +1,67 @@
+#include "aitraining/app/run_rank.h"
+
+#include <exception>
+
+#include <c10/util/Exception.h>
+#include <nlohmann/json.hpp>
+
+#include "aitraining/config/config.h"
+#include "aitraining/core/error.h"
+#include "aitraining/core/files.h"
+#include "aitraining/core/log.h"
+#include "aitraining/launch/launch.h"
+#include "session.h"
+#include "tools.h"
+
+namespace aitraining::app {
+namespace {
+
+// The library's outer wall: every failure becomes one logged message and an exit code.
+template <class F>
+int guarded(F&& f) {
+  try {
+    f();
+    return 0;
+  } catch (const Error& e) {
+    log::error("{}", e.what());
+    return e.exit_code();
+  } catch (const c10::OutOfMemoryError& e) {
+    log::error("out of memory on the device: {}. Reduce --batch-size or --block-size, or shard the model over more "
+               "devices.", e.what_without_backtrace());
+  } catch (const std::bad_alloc&) {
+    log::error("out of memory. Reduce --batch-size or --block-size, use --peft, or shard the model over more devices.");
+  } catch (const c10::Error& e) {
+    const std::string text = e.what_without_backtrace();
+    if (text.find("DefaultCPUAllocator") != std::string::npos) {
+      log::error("out of memory: {}. Reduce --batch-size or --block-size, use --peft, or shard the model over more "
+                 "devices.", text);
+    } else {
+      log::error("[torch] {}", text);
+    }
+  } catch (const std::exception& e) {
+    log::error("[bug] {}", e.what());
+  }
+  return 1;
+}
+
+void train(const char* params_file) {
+  const auto rank = launch::read_rank_environment();
+  auto params = config::from_json(nlohmann::ordered_json::parse(read_file(params_file)), params_file);
+  const std::string project = config::project_folder(params);
+  log::Options options;
+  options.file = rank.rank == 0 ? project + "/autotrain.log" : "";
+  options.prefix = rank.rank == 0 ? "" : fmt::format("rank {}: ", rank.rank);
+  log::init(options);
+  Session(std::move(params), rank).run();
+}
+
+}  // namespace
+}  // namespace aitraining::app
+
+int aitraining_run_rank(const char* params_file) {
+  return aitraining::app::guarded([&] { aitraining::app::train(params_file); });
+}
+
+int aitraining_run_tool(const char* request) {
+  return aitraining::app::guarded([&] { aitraining::app::run_tool(nlohmann::ordered_json::parse(request)); });
+}

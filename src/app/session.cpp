@@ -1,0 +1,205 @@
+#include "session.h"
+
+#include <algorithm>
+#include <malloc.h>
+
+#include "aitraining/core/error.h"
+#include "aitraining/core/log.h"
+#include "aitraining/core/strings.h"
+#include "aitraining/objective/objective.h"
+
+namespace aitraining::app {
+namespace fs = std::filesystem;
+
+Session::Session(config::TrainingParams params, launch::RankEnvironment rank)
+    : params_(std::move(params)), rank_(std::move(rank)), project_(config::project_folder(params_)),
+      device_(choose_device()) {}
+
+c10::Device Session::choose_device() const {
+  if (params_.device == "cuda") return c10::Device(at::kCUDA, static_cast<c10::DeviceIndex>(rank_.local_rank));
+  return at::kCPU;
+}
+
+void Session::run() {
+  open_inputs();
+  build_engine();
+  resume();
+  train();
+}
+
+void Session::open_inputs() {
+  source_ = std::make_unique<model::ModelSource>(model::open_model(params_.model));
+  assets_ = std::make_unique<text::TextAssets>(text::open_text_assets(params_.model));
+  if (!params_.apply_chat_template || params_.chat_template == "none") {
+    text::choose_chat_template(*assets_, "none");
+  } else if (params_.chat_template) {
+    text::choose_chat_template(*assets_, *params_.chat_template);
+  }
+  limit_ = length_limit(params_, source_->config, assets_->model_max_length);
+  if (first_rank()) {
+    for (const auto& note : source_->notes) log::info("{}", note);
+    log::info("rows are cut at {} tokens ({})", limit_.tokens, limit_.reason);
+  }
+  train_ = std::make_unique<data::PreparedSplit>(prepare(params_.train_split, "training"));
+  if (params_.valid_split) valid_ = std::make_unique<data::PreparedSplit>(prepare(*params_.valid_split, "validation"));
+  check_vocabulary();
+}
+
+data::PreparedSplit Session::prepare(const std::string& split, const std::string& word) {
+  const auto file = data::find_split(params_.data_path, split);
+  const auto rows = data::read_rows(file);
+  auto options = sft_options(params_, limit_.tokens, source_->config.vocab_size);
+  // Validation takes a fifth of max_samples, as the reference does.
+  if (word == "validation" && options.max_samples > 0) {
+    options.max_samples = std::max<int64_t>(1, options.max_samples / 5);
+  }
+  auto prepared = data::prepare_sft(file, rows, *assets_, options, word);
+  if (first_rank()) {
+    for (const auto& note : prepared.report.notes) log::info("{}", note);
+  }
+  return prepared;
+}
+
+// Token ids that the model has no row for: full fine-tuning grows the vocabulary, an adapter cannot.
+void Session::check_vocabulary() {
+  const int64_t highest = std::max({train_->report.max_id, valid_ ? valid_->report.max_id : -1,
+                                    assets_->tokenizer.size() - 1});
+  const int64_t rows = source_->config.vocab_size;
+  if (highest < rows) return;
+  const int64_t used = std::max(train_->report.max_id, valid_ ? valid_->report.max_id : -1);
+  if (params_.peft) {
+    if (used < rows) return;
+    throw UserError("the data uses token ids up to {}, but the model's embedding has {} rows (ids 0 to {}). With --peft "
+                    "the embedding is frozen and cannot grow: train without --peft, or use the tokenizer that belongs "
+                    "to the model.", used, rows, rows - 1);
+  }
+  source_->config.vocab_size = highest + 1;
+  if (first_rank()) {
+    log::info("vocabulary grows from {} to {} rows; new rows begin as the mean of the old ones", rows, highest + 1);
+  }
+}
+
+void Session::build_engine() {
+  decoder_ = std::make_unique<model::Decoder>(source_->config, lora_options(params_));
+  group_ = comm::make_process_group(group_options(params_, rank_, device_));
+  log::info("rank={} world={} device={} backend={} threads={}", rank_.rank, rank_.world_size, device_.str(),
+            group_options(params_, rank_, device_).backend, at::get_num_threads());
+  engine_ = std::make_unique<engine::Engine>(decoder_->chain(), *group_, engine_options(params_, device_));
+  engine_->load(model::base_reader(*source_), [](const ops::ParamGroup& g) { return g.name() != "adapters"; });
+  engine_->load(model::adapter_initialiser(static_cast<uint64_t>(params_.seed)),
+                [](const ops::ParamGroup& g) { return g.name() == "adapters"; });
+}
+
+void Session::resume() {
+  std::vector<std::string> notes;
+  std::optional<fs::path> folder;
+  if (params_.resume_from_checkpoint) {
+    folder = checkpoint::resolve_resume(*params_.resume_from_checkpoint, project_, notes);
+  } else if (first_rank() && !checkpoint::list_checkpoints(project_).empty()) {
+    notes.push_back(fmt::format("{} holds checkpoints of an earlier run. This run starts fresh and replaces them as its "
+                                "own are saved; to go on with the earlier run use --resume-from-checkpoint auto.",
+                                project_.string()));
+  }
+  if (first_rank()) {
+    for (const auto& note : notes) log::info("{}", note);
+  }
+  if (!folder) return;
+  resumed_.emplace(*folder);
+  const auto& state = resumed_->state();
+  if (resumed_->has_adapter() != params_.peft) {
+    throw UserError("checkpoint {} was made {} --peft, this run is {} it.", folder->string(),
+                    resumed_->has_adapter() ? "with" : "without", params_.peft ? "with" : "without");
+  }
+  engine_->load(resumed_->weights(), [](const ops::ParamGroup& g) { return g.trainable(); });
+  engine_->load_optimizer(resumed_->exp_avg(), resumed_->exp_avg_sq(), state.updates);
+  start_ = {state.updates, state.input_tokens_seen, state.loss_sum, state.loss_weight};
+  trainer_state_.restore(state.trainer_state);
+  if (first_rank()) log::info("resuming from {} (update {})", folder->string(), state.updates);
+}
+
+train::Split Session::split_items(const data::PreparedSplit& prepared) const {
+  train::Split split;
+  split.rows = &prepared.rows;
+  split.items = params_.packing.value_or(false) ? data::pack_rows(prepared.rows, limit_.tokens)
+                                                : data::single_rows(prepared.rows);
+  return split;
+}
+
+train::TrainerHooks Session::hooks() {
+  return {[this](ops::Batch& batch) { decoder_->add_rope(batch); },
+          [this](const train::Progress& progress, double epoch) { save(progress, epoch); },
+          [this](const report::EvalRecord& record, int64_t update) { evaluated(record, update); }};
+}
+
+void Session::train() {
+  const auto objective = objective::make_sft_objective();
+  auto split = split_items(*train_);
+  std::optional<train::Split> valid;
+  if (valid_) valid = split_items(*valid_);
+  const auto options = trainer_options(params_, rank_.world_size, train_->report.rows_read,
+                                       valid_ ? valid_->report.rows_read : 0);
+  std::vector<report::Sink*> sinks;
+  if (first_rank()) {
+    console_ = report::make_console_sink();
+    sinks = {console_.get(), &trainer_state_};
+  }
+  trainer_ = std::make_unique<train::Trainer>(*engine_, *objective, *group_, std::move(split), std::move(valid),
+                                              options, hooks(), sinks);
+  if (resumed_ && first_rank() && resumed_->state().batch != nlohmann::ordered_json::parse(batch_json(params_, rank_))) {
+    log::warn("the batch settings differ from the checkpoint's ({} then, {} now): the global batch or the order of "
+              "rows changes from here on", resumed_->state().batch.dump(), batch_json(params_, rank_));
+  }
+  if (first_rank()) {
+    const auto lines = summary(*trainer_);
+    for (auto* sink : sinks) sink->on_start(lines);
+  }
+  const auto end = trainer_->run(start_);
+  load_best();
+  finish(end);
+}
+
+void Session::evaluated(const report::EvalRecord& record, int64_t) {
+  last_eval_ = record.loss;
+  candidate_loss_ = record.loss;
+}
+
+void Session::save(const train::Progress& progress, double epoch) {
+  const bool better = candidate_loss_ && (!best_loss_ || *candidate_loss_ < *best_loss_);
+  if (better) {
+    best_loss_ = candidate_loss_;
+    best_checkpoint_ = fmt::format("checkpoint-{}", progress.updates);
+    best_update_ = progress.updates;
+    trainer_state_.set_best(*best_loss_, (project_ / *best_checkpoint_).string());
+  }
+  candidate_loss_.reset();
+  const auto ranges = engine_->owned_state();
+  if (!ranges.empty()) {
+    checkpoint::SaveRequest request;
+    request.project = project_;
+    request.state = {progress.updates, progress.input_tokens_seen,
+                     trainer_->total_updates() / std::max<int64_t>(1, params_.epochs), progress.loss_sum,
+                     progress.loss_weight, epoch, params_.optimizer, params_.mixed_precision.value_or("fp32"),
+                     nlohmann::ordered_json::parse(batch_json(params_, rank_)),
+                     trainer_state_.to_json(progress.updates, epoch)};
+    request.base_model = params_.model;
+    request.dtype = training_dtype(params_);
+    request.total_limit = params_.save_total_limit;
+    request.best = best_checkpoint_;
+    const auto folder = checkpoint::save_checkpoint(request, ranges, parts());
+    log::info("saved {}", folder.string());
+  }
+  group_->barrier();
+}
+
+// As the reference does with a validation split: the saved model is the best of those that were saved.
+void Session::load_best() {
+  if (!best_checkpoint_ || best_update_ == engine_->updates_done()) return;
+  const checkpoint::Checkpoint best(project_ / *best_checkpoint_);
+  engine_->load(best.weights(), [](const ops::ParamGroup& g) { return g.trainable(); });
+  if (first_rank()) {
+    log::info("loaded the weights of {} (best eval_loss {:.6f}) for the final model", best.folder().string(),
+              *best_loss_);
+  }
+}
+
+}  // namespace aitraining::app

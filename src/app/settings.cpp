@@ -1,0 +1,126 @@
+#include "settings.h"
+
+#include <cstdlib>
+
+#include "aitraining/core/error.h"
+
+namespace aitraining::app {
+namespace {
+
+constexpr int64_t kDefaultBlock = 1024;
+constexpr int64_t kAutomaticModelLength = 2048;  // the reference's default, which it reads as "ask the model"
+
+train::TrainerOptions::Strategy strategy(const std::string& word) {
+  using Strategy = train::TrainerOptions::Strategy;
+  if (word == "epoch") return Strategy::epoch;
+  return word == "steps" ? Strategy::steps : Strategy::no;
+}
+
+format::DType dtype_of(const std::optional<std::string>& name) {
+  if (name == "bf16") return format::DType::bf16;
+  if (name == "fp16") return format::DType::f16;
+  return format::DType::f32;
+}
+
+}  // namespace
+
+LengthLimit length_limit(const config::TrainingParams& params, const model::ModelConfig& model,
+                         std::optional<int64_t> tokenizer_limit) {
+  LengthLimit limit;
+  const bool given = params.block_size > 0;
+  limit.tokens = given ? params.block_size : kDefaultBlock;
+  limit.reason = given ? "--block-size" : "default block size";
+  auto lower = [&](int64_t tokens, const std::string& reason) {
+    if (tokens > 0 && tokens < limit.tokens) limit = {tokens, reason};
+  };
+  if (params.model_max_length != kAutomaticModelLength) lower(params.model_max_length, "--model-max-length");
+  lower(model.max_position_embeddings, "max_position_embeddings of the model");
+  if (tokenizer_limit) lower(*tokenizer_limit, "model_max_length of the tokenizer");
+  return limit;
+}
+
+data::SftOptions sft_options(const config::TrainingParams& params, int64_t max_length, int64_t embedding_rows) {
+  data::SftOptions options;
+  options.text_column = params.text_column;
+  options.text_column_given = params.text_column != "text";
+  options.chat_template_choice = params.chat_template.value_or("");
+  options.response_only = params.response_only_loss;
+  options.add_eos_token = params.add_eos_token;
+  options.max_length = max_length;
+  options.max_samples = params.max_samples.value_or(0);
+  options.embedding_rows = embedding_rows;
+  return options;
+}
+
+std::optional<model::LoraOptions> lora_options(const config::TrainingParams& params) {
+  if (!params.peft) return std::nullopt;
+  return model::LoraOptions{params.lora_r, static_cast<double>(params.lora_alpha), params.lora_dropout,
+                            params.target_modules};
+}
+
+engine::EngineOptions engine_options(const config::TrainingParams& params, c10::Device device) {
+  engine::EngineOptions options;
+  options.compute = params.mixed_precision == "bf16" ? at::kBFloat16 : at::kFloat;
+  options.device = device;
+  options.recompute = !params.disable_gradient_checkpointing;
+  options.max_grad_norm = params.max_grad_norm;
+  options.optimizer.kind = params.optimizer == "sgd" ? engine::OptimizerOptions::Kind::sgd
+                                                     : engine::OptimizerOptions::Kind::adamw;
+  options.optimizer.weight_decay = params.weight_decay;
+  return options;
+}
+
+comm::GroupOptions group_options(const config::TrainingParams& params, const launch::RankEnvironment& rank,
+                                 c10::Device device) {
+  comm::GroupOptions options;
+  options.rank = rank.rank;
+  options.world_size = rank.world_size;
+  options.local_rank = rank.local_rank;
+  options.master_addr = rank.master_addr;
+  options.master_port = rank.master_port;
+  options.timeout = std::chrono::seconds(params.ddp_timeout);
+  options.backend = rank.world_size == 1 ? "single" : (device.is_cuda() ? "nccl" : "gloo");
+  // The launcher bound the rendezvous port already and hands rank 0 the socket.
+  if (const char* fd = std::getenv("AITRAINING_STORE_FD"); fd != nullptr && rank.rank == 0) {
+    options.store_listen_fd = std::atoi(fd);
+  }
+  return options;
+}
+
+train::TrainerOptions trainer_options(const config::TrainingParams& params, int world_size, int64_t train_rows,
+                                      int64_t valid_rows) {
+  train::TrainerOptions options;
+  options.epochs = params.epochs;
+  options.shape = {params.batch_size, params.gradient_accumulation, world_size};
+  options.seed = static_cast<uint64_t>(params.seed);
+  options.peak_rate = params.lr;
+  options.warmup_ratio = params.warmup_ratio;
+  options.schedule = train::parse_schedule(params.scheduler);
+  options.logging_steps =
+      params.logging_steps > 0
+          ? params.logging_steps
+          : train::automatic_logging_steps(valid_rows > 0 ? valid_rows : train_rows, params.batch_size);
+  options.eval = strategy(params.eval_strategy);
+  options.save = strategy(params.save_strategy);
+  options.eval_steps = params.eval_steps;
+  options.save_steps = params.save_steps;
+  options.check_replicas = params.check_replicas;
+  return options;
+}
+
+std::string batch_json(const config::TrainingParams& params, const launch::RankEnvironment& rank) {
+  const nlohmann::ordered_json batch = {{"batch_size", params.batch_size},
+                                        {"gradient_accumulation", params.gradient_accumulation},
+                                        {"ranks", rank.world_size},
+                                        {"global_batch", params.batch_size * params.gradient_accumulation * rank.world_size},
+                                        {"seed", params.seed}};
+  return batch.dump();
+}
+
+format::DType training_dtype(const config::TrainingParams& params) { return dtype_of(params.mixed_precision); }
+
+format::DType merge_dtype(const config::TrainingParams& params) {
+  return params.merge_dtype ? dtype_of(params.merge_dtype) : training_dtype(params);
+}
+
+}  // namespace aitraining::app

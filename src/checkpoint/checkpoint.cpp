@@ -1,0 +1,207 @@
+#include "aitraining/checkpoint/checkpoint.h"
+
+#include <algorithm>
+
+#include "aitraining/core/error.h"
+#include "aitraining/core/files.h"
+#include "aitraining/core/log.h"
+#include "aitraining/core/strings.h"
+#include "aitraining/format/safetensors_writer.h"
+#include "convert.h"
+#include "manifest.h"
+
+namespace aitraining::checkpoint {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* kPrefix = "checkpoint-";
+constexpr const char* kState = "training_state.json";
+constexpr const char* kOptimizer = "optimizer.safetensors";
+
+std::optional<int64_t> checkpoint_number(const fs::path& folder) {
+  const std::string name = folder.filename();
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  const std::string digits = name.substr(std::string(kPrefix).size());
+  if (digits.empty() || digits.size() > 18 || digits.find_first_not_of("0123456789") != std::string::npos) {
+    return std::nullopt;
+  }
+  return std::stoll(digits);
+}
+
+nlohmann::ordered_json state_json(const RunState& s) {
+  return {{"version", 1},
+          {"updates", s.updates},
+          {"input_tokens_seen", s.input_tokens_seen},
+          {"updates_per_epoch", s.updates_per_epoch},
+          {"loss_sum", s.loss_sum},
+          {"loss_weight", s.loss_weight},
+          {"epoch", s.epoch},
+          {"optimizer", s.optimizer},
+          {"precision", s.precision},
+          {"batch", s.batch}};
+}
+
+RunState state_from_json(const nlohmann::ordered_json& j) {
+  RunState s;
+  s.updates = j.at("updates");
+  s.input_tokens_seen = j.at("input_tokens_seen");
+  s.updates_per_epoch = j.at("updates_per_epoch");
+  s.loss_sum = j.at("loss_sum");
+  s.loss_weight = j.at("loss_weight");
+  s.epoch = j.at("epoch");
+  s.optimizer = j.at("optimizer");
+  s.precision = j.at("precision");
+  s.batch = j.at("batch");
+  return s;
+}
+
+// Moments by parameter name, and fp32 masters where the saved model is rounded: any engine with any number of ranks
+// reads its own ranges from this.
+void write_optimizer(const fs::path& folder, const std::vector<engine::StateRange>& ranges, bool masters) {
+  std::vector<format::PlannedTensor> plan;
+  auto each = [&](auto&& f) {
+    for (const auto& range : ranges) {
+      if (!range.group->trainable()) continue;
+      if (masters) f("master.", range, range.weight);
+      if (range.exp_avg.defined()) f("exp_avg.", range, range.exp_avg);
+      if (range.exp_avg_sq.defined()) f("exp_avg_sq.", range, range.exp_avg_sq);
+    }
+  };
+  each([&](const char* prefix, const engine::StateRange& range, const at::Tensor&) {
+    plan.push_back({prefix + range.param->name, format::DType::f32, range.param->shape});
+  });
+  format::SafetensorsWriter writer(folder / kOptimizer, plan);
+  each([&](const char* prefix, const engine::StateRange& range, const at::Tensor& value) {
+    auto saved = to_saved(value, format::DType::f32);
+    writer.write(prefix + range.param->name, range.first, range.count, saved.const_data_ptr());
+  });
+  writer.finish();
+}
+
+// The limit counts the newest ones by time of writing: numbers of an earlier run in the same folder do not matter.
+void remove_old_checkpoints(const SaveRequest& request, const fs::path& newest) {
+  if (request.total_limit <= 0) return;
+  std::vector<std::pair<fs::file_time_type, fs::path>> others;
+  for (const auto& entry : fs::directory_iterator(request.project)) {
+    if (!entry.is_directory() || !checkpoint_number(entry.path()) || entry.path() == newest) continue;
+    if (request.best && entry.path().filename() == *request.best) continue;
+    others.emplace_back(entry.last_write_time(), entry.path());
+  }
+  std::sort(others.rbegin(), others.rend());
+  for (size_t i = static_cast<size_t>(request.total_limit) - 1; i < others.size(); ++i) {
+    fs::remove_all(others[i].second);
+  }
+}
+
+}  // namespace
+
+fs::path save_checkpoint(const SaveRequest& request, const std::vector<engine::StateRange>& ranges,
+                         const ModelParts& parts) {
+  const fs::path target = request.project / fmt::format("{}{}", kPrefix, request.state.updates);
+  const fs::path aside = request.project / fmt::format(".tmp-{}{}", kPrefix, request.state.updates);
+  try {
+    fs::remove_all(aside);
+    fs::create_directories(aside);
+    write_model_description(aside, parts, request.dtype);
+    if (parts.decoder.lora()) {
+      write_adapter(aside, ranges, parts.decoder, request.base_model);
+    } else {
+      write_weights(aside, ranges, parts.decoder, request.dtype, false);
+    }
+    const bool rounded = !parts.decoder.lora() && request.dtype != format::DType::f32;
+    write_optimizer(aside, ranges, rounded);
+    write_file_atomic(aside / "trainer_state.json", request.state.trainer_state.dump(2) + "\n");
+    write_file_atomic(aside / kState, state_json(request.state).dump(2) + "\n");
+    write_manifest(aside);
+    sync_folder(aside);
+    // A folder of this number can only be left from an earlier run: it gives way to the whole new one.
+    fs::remove_all(target);
+    rename_synced(aside, target);
+    remove_old_checkpoints(request, target);
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove_all(aside, ignored);
+    throw;
+  }
+  return target;
+}
+
+std::vector<fs::path> list_checkpoints(const fs::path& project, std::vector<std::string>* notes) {
+  std::vector<std::pair<int64_t, fs::path>> found;
+  if (!fs::is_directory(project)) return {};
+  for (const auto& entry : fs::directory_iterator(project)) {
+    const auto number = checkpoint_number(entry.path());
+    if (!entry.is_directory() || !number) continue;
+    if (const auto problem = check_manifest(entry.path())) {
+      if (notes) notes->push_back(fmt::format("{} is skipped: {}", entry.path().string(), *problem));
+      continue;
+    }
+    found.emplace_back(*number, entry.path());
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<fs::path> folders;
+  for (auto& [number, path] : found) folders.push_back(path);
+  return folders;
+}
+
+std::optional<fs::path> resolve_resume(const std::string& choice, const fs::path& project,
+                                       std::vector<std::string>& notes) {
+  const std::string word = to_lower(choice);
+  if (word == "auto" || word == "true" || word == "latest") {
+    const auto folders = list_checkpoints(project, &notes);
+    if (!folders.empty()) return folders.back();
+    notes.push_back(fmt::format("resume_from_checkpoint='{}' but no checkpoints found in {}. Starting fresh.", choice,
+                                project.string()));
+    return std::nullopt;
+  }
+  const fs::path folder = fs::absolute(choice);
+  if (!fs::is_directory(folder)) {
+    throw UserError("--resume-from-checkpoint {}: there is no such folder. Give a checkpoint-N folder, or auto for the "
+                    "newest one in {}.", folder.string(), project.string());
+  }
+  return folder;
+}
+
+Checkpoint::Checkpoint(fs::path folder) : folder_(std::move(folder)) {
+  if (const auto problem = check_manifest(folder_)) {
+    throw UserError("checkpoint {} cannot be resumed: {}.", folder_.string(), *problem);
+  }
+  try {
+    state_ = state_from_json(nlohmann::ordered_json::parse(read_file(folder_ / kState)));
+    state_.trainer_state = nlohmann::ordered_json::parse(read_file(folder_ / "trainer_state.json"));
+  } catch (const nlohmann::json::exception& e) {
+    throw UserError("checkpoint {} cannot be resumed: {} ({}).", folder_.string(), kState, e.what());
+  }
+  adapter_ = fs::exists(folder_ / "adapter_model.safetensors");
+  weights_ = format::open_safetensors(adapter_ ? folder_ / "adapter_model.safetensors" : folder_);
+  optimizer_ = format::open_safetensors(folder_ / kOptimizer);
+}
+
+ops::ParameterReader Checkpoint::reader(const std::string& prefix) const {
+  auto moments = optimizer_, weights = weights_;
+  const std::string folder = folder_.string();
+  return [=](const ops::ParamSpec& param, int64_t first, at::Tensor out) {
+    const format::TensorStore* store = moments.get();
+    auto it = store->tensors().find(prefix + param.name);
+    if (it == store->tensors().end() && prefix == "master.") {
+      store = weights.get();
+      it = store->tensors().find(param.name);
+    }
+    if (it == store->tensors().end()) {
+      throw UserError("checkpoint {} has no {}{}: it was made with other settings (--peft, --target-modules, --optimizer "
+                      "or model).", folder, prefix, param.name);
+    }
+    if (it->second.shape != param.shape) {
+      throw UserError("checkpoint {}: {} has another shape than in this run (--lora-r or model changed).", folder,
+                      param.name);
+    }
+    store->read_f32(it->second, first, out.numel(), out.data_ptr<float>());
+    store->release_pages();
+  };
+}
+
+ops::ParameterReader Checkpoint::weights() const { return reader("master."); }
+ops::ParameterReader Checkpoint::exp_avg() const { return reader("exp_avg."); }
+ops::ParameterReader Checkpoint::exp_avg_sq() const { return reader("exp_avg_sq."); }
+
+}  // namespace aitraining::checkpoint
