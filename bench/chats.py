@@ -19,7 +19,7 @@ def sentence(rng, shortest, longest):
 
 def chat(rng):
     question = f"Please {rng.choice(TASKS)} {rng.choice(TOPICS)} for me. {sentence(rng, 5, 40)}"
-    answer = " ".join(sentence(rng, 8, 20) for _ in range(rng.randint(2, 13)))
+    answer = " ".join(sentence(rng, 8, 20) for _ in range(rng.randint(3, 14)))
     return [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
 
 
