@@ -78,7 +78,7 @@ def test_br13_validation_without_tokens(mb, tmp_path, project):
 def test_br26_chat_rows_get_no_second_bos(tmp_path, template, bos, post_processor):
     model = models.write_m0(tmp_path / "model", template=template, bos_post_processor=post_processor)
     messages = exchange("hi", "yo")
-    (row,) = tokenize(model, [{"messages": messages}], tmp_path, "--text-column", "messages")
+    (row,) = tokenize(model, [{"messages": messages}], tmp_path)
     assert (row["ids"], row["trained"]) == chat_ids(messages, bos)
 
 
@@ -94,14 +94,14 @@ def test_br26_plain_rows_get_exactly_one_bos(tmp_path, post_processor, text):
 def test_generation_tags_say_what_is_trained(tmp_path):
     model = models.write_m0(tmp_path / "model", template=tokenizers.C0G)
     messages = exchange("hi", "yo") + exchange("more", "fine")
-    (row,) = tokenize(model, [{"messages": messages}], tmp_path, "--text-column", "messages")
+    (row,) = tokenize(model, [{"messages": messages}], tmp_path)
     assert (row["ids"], row["trained"]) == chat_ids(messages)
 
 
 def test_system_message_that_the_template_refuses_moves_to_the_user(tmp_path, project):
     model = models.write_m0(tmp_path / "model", template=tokenizers.CG)
     messages = [{"role": "system", "content": "be brief"}, *exchange("hi", "yo")]
-    (row,) = tokenize(model, [{"messages": messages}], tmp_path, "--text-column", "messages")
+    (row,) = tokenize(model, [{"messages": messages}], tmp_path)
     assert "be brief" in row["text"] and "system" not in row["text"]
     assert row["text"].endswith("<|im_start|>model\nyo<|im_end|>\n")
     assert bytes(i for i, flag in zip(row["ids"], row["trained"]) if flag and i < 256) == b"yo"

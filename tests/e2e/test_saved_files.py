@@ -91,7 +91,7 @@ def test_s23_where_the_template_stands(tmp_path, project, kind):
     options, bos = TEMPLATES[kind]
     model = models.write_m0(tmp_path / "model", **options)
     messages = exchange("hi", "yo")
-    (row,) = tokenize(model, [{"messages": messages}], tmp_path, "--text-column", "messages")
+    (row,) = tokenize(model, [{"messages": messages}], tmp_path)
     assert (row["ids"], row["trained"]) == tokenizers.chat_ids(messages, bos)
     train(model, chats(tmp_path / "data", [messages]), project, lr=0).ok()
     for file in model.iterdir():

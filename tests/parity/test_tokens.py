@@ -68,7 +68,7 @@ def check_chats(model, tokenizer, tmp_path, row_of):
     for messages in conversations:
         for message in messages:
             message["content"] = message["content"].replace("<|im_start|>", "").replace("<|im_end|>", "")
-    rows = tokenize(model, [{"messages": m} for m in conversations], tmp_path, "--text-column", "messages")
+    rows = tokenize(model, [{"messages": m} for m in conversations], tmp_path)
     for messages, row in zip(conversations, rows, strict=True):
         assert row["text"] == tokenizer.apply_chat_template(messages, tokenize=False)
         ids, trained = row_of(tokenizer, messages)
