@@ -23,12 +23,19 @@ fn write_repr(out: &mut String, value: &Value) {
         ValueKind::Number => out.push_str(&number(value)),
         ValueKind::String => write_quoted(out, value.as_str().unwrap_or_default()),
         ValueKind::Seq => {
-            out.push('[');
-            for (index, item) in value.try_iter().into_iter().flatten().enumerate() {
-                out.push_str(if index > 0 { ", " } else { "" });
+            let tuple = value.is_tuple();
+            out.push(if tuple { '(' } else { '[' });
+            let mut count = 0;
+            for item in value.try_iter().into_iter().flatten() {
+                out.push_str(if count > 0 { ", " } else { "" });
                 write_repr(out, &item);
+                count += 1;
             }
-            out.push(']');
+            out.push_str(match (tuple, count) {
+                (true, 1) => ",)",
+                (true, _) => ")",
+                _ => "]",
+            });
         }
         ValueKind::Map => {
             out.push('{');
@@ -64,6 +71,16 @@ fn write_quoted(out: &mut String, text: &str) {
         }
     }
     out.push(quote);
+}
+
+/// Jinja2's `escape` filter.
+pub fn escape(text: Value) -> String {
+    let text = str_of(&text);
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('\'', "&#39;")
+        .replace('"', "&#34;")
 }
 
 /// An int in full, a float as `repr` gives it.

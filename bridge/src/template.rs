@@ -48,6 +48,10 @@ fn environment() -> Result<Environment<'static>, String> {
     environment.add_filter(generation::FILTER, generation::mark);
     environment.add_function("raise_exception", raise_exception);
     environment.add_function("strftime_now", strftime_now);
+    environment.add_filter("e", python::escape);
+    environment.add_filter("escape", python::escape);
+    // Here None can be looped over, in Python it cannot; templates ask before they take a length.
+    environment.add_test("iterable", |value: &Value| !value.is_none() && value.try_iter().is_ok());
     // In Python a string and a dict have a length and items, which is all that jinja2 asks of a sequence.
     environment.add_test("sequence", |value: &Value| {
         matches!(
