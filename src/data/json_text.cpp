@@ -41,7 +41,9 @@ class Builder final : public nlohmann::json_sax<ordered_json> {
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) override {
     std::string message = error.what();
     // "[json.exception...] parse error at line 1, column 5: syntax error ..." -> "syntax error ..."
-    if (const auto column = message.find("column "); column != std::string::npos)
+    if (const auto bracket = message.find("] "); message.starts_with('[') && bracket != std::string::npos)
+      message.erase(0, bracket + 2);
+    if (const auto column = message.find("column "); message.starts_with("parse error at") && column != std::string::npos)
       if (const auto colon = message.find(": ", column); colon != std::string::npos) message.erase(0, colon + 2);
     result.problem = JsonProblem{position == 0 ? 0 : position - 1, std::move(message)};
     return false;

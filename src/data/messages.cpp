@@ -43,8 +43,12 @@ Cell classify_text(const std::string& text) {
 
 // Tables fill absent keys with null, and a template would print it; in a list null is a value of its own.
 void drop_nulls(ordered_json& value) {
-  if (value.is_object())
-    for (auto it = value.begin(); it != value.end();) it = it->is_null() ? value.erase(it) : it + 1;
+  if (value.is_object()) {
+    for (auto it = value.begin(); it != value.end();) {
+      if (it->is_null()) it = value.erase(it);
+      else ++it;
+    }
+  }
   if (value.is_structured())
     for (auto& child : value) drop_nulls(child);
 }

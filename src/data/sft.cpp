@@ -62,12 +62,13 @@ class Preparer {
 
  private:
   [[noreturn]] void refuse_without_template() const {
+    const std::string why = !assets_.chat_template_error.empty()      ? assets_.chat_template_error
+                            : options_.chat_template_choice.empty() ? "the model's tokenizer has none"
+                                                                    : "--chat-template is `" + options_.chat_template_choice + "`";
     throw UserError(
         "{}: column `{}` holds message lists, but there is no chat template: {}. Name one, for example --chat-template "
         "chatml, zephyr, llama3 or a template file",
-        file_.path.string(), choice_.column,
-        options_.chat_template_choice.empty() ? "the model's tokenizer has none"
-                                              : "--chat-template is `" + options_.chat_template_choice + "`");
+        file_.path.string(), choice_.column, why);
   }
 
   RenderedRow render(const Row& row) {

@@ -85,7 +85,7 @@ inline text::ChatTemplate template_of(const std::string& source) {
 
 // T0 with bos <s>, eos <|im_end|>, pad <pad>, and the given template (empty: none).
 inline text::TextAssets t0_assets(const std::string& source = kC0, const T0Options& options = {}) {
-  text::TextAssets assets{text::Tokenizer::from_json(t0_json(options).dump(), "T0"), {}, {}, {}, {}, {}, {}};
+  text::TextAssets assets{text::Tokenizer::from_json(t0_json(options).dump(), "T0"), {}, {}, {}, {}, {}, {}, {}};
   if (!source.empty()) assets.chat_template = template_of(source);
   assets.bos = text::SpecialToken{"<s>", kBos};
   assets.eos = text::SpecialToken{"<|im_end|>", kImEnd};
