@@ -1,6 +1,7 @@
 #include "chat_rows.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "aitraining/core/error.h"
 #include "rows.h"
@@ -47,6 +48,38 @@ text::Rendered render(const text::ChatTemplate& chat_template, Conversation& con
     throw UserError("{}: the chat template refuses message {} (role `{}`): {}", row_name, at + 1 + removed,
                     conversation.messages[at]["role"].get<std::string>(), error.what());
   }
+}
+
+std::optional<std::string> try_render(const text::ChatTemplate& chat_template, const ordered_json& messages,
+                                      const ordered_json& tools) {
+  try {
+    return chat_template.render(messages, tools, false).text;
+  } catch (const text::TemplateError&) {
+    return std::nullopt;
+  }
+}
+
+int64_t count_none(const std::string& text) {
+  int64_t count = 0;
+  for (const std::string_view word : {"None", "none", "null"})
+    for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++count;
+  return count;
+}
+
+// A null content stays null only for a template that tells it from "" and does not print it as a word.
+void settle_null_contents(const text::ChatTemplate& chat_template, Conversation& conversation) {
+  ordered_json blank = conversation.messages;
+  bool changed = false;
+  for (auto& message : blank) {
+    if (!message.contains("content") || !message["content"].is_null()) continue;
+    message["content"] = "";
+    changed = true;
+  }
+  if (!changed) return;
+  const auto with_null = try_render(chat_template, conversation.messages, conversation.tools);
+  const auto with_blank = try_render(chat_template, blank, conversation.tools);
+  const bool keep = with_null && (!with_blank || (with_null != with_blank && count_none(*with_null) <= count_none(*with_blank)));
+  if (!keep) conversation.messages = std::move(blank);
 }
 
 class Flags {
@@ -100,6 +133,7 @@ RenderedRow render_chat_row(const SplitFile& file, const Row& row, const std::st
   result.number = row.number;
   result.renamed_keys = conversation.renamed_keys;
   if (conversation.messages.empty()) return result;
+  settle_null_contents(chat_template, conversation);
   text::Rendered rendered = render(chat_template, conversation, result.system_moved, name);
   result.text = std::move(rendered.text);
   if (!locate) return result;

@@ -47,14 +47,14 @@ MarkedMessages mark_messages(const ordered_json& messages, const Placement& plac
     ordered_json& message = result.messages[i];
     if (!placement.all_messages && !is_assistant(message)) continue;
     mark_tool_calls(message, i);
-    if (!message.contains("content")) continue;
+    if (!message.contains("content") || message["content"].is_null()) continue;
     const std::string content(content_of(message));
     const auto core = trim(content);
     if (placement.inside && core.empty()) continue;
     const size_t begin = placement.inside ? static_cast<size_t>(core.data() - content.data()) : 0;
     const size_t end = placement.inside ? begin + core.size() : content.size();
-    message["content"] =
-        content.substr(0, begin) + mark(i, kOpen) + content.substr(begin, end - begin) + mark(i, kClose) + content.substr(end);
+    message["content"] = content.substr(0, begin) + mark(i, kOpen) + content.substr(begin, end - begin) +
+                         mark(i, kClose) + content.substr(end);
     result.marked[i] = true;
   }
   return result;

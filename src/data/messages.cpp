@@ -70,7 +70,7 @@ std::string parts_text(const ordered_json& parts, const std::string& where) {
 }
 
 ordered_json plain_content(const ordered_json& content, const std::string& where) {
-  if (content.is_null()) return "";
+  if (content.is_null()) return nullptr;
   if (content.is_array()) return parts_text(content, where);
   if (content.is_object()) throw UserError("{}: content is an object; expected text or a list of text parts", where);
   return cell_text(content);
@@ -145,7 +145,7 @@ ordered_json plain_message(const ordered_json& given, const std::string& where) 
                          : key == "tool_calls" ? plain_tool_calls(value, where)
                                                : value;
     drop_nulls(plain);
-    if (!plain.is_null()) result[key] = std::move(plain);
+    if (!plain.is_null() || key == "content") result[key] = std::move(plain);
   }
   if (!result.contains("content") && !result.contains("tool_calls"))
     throw UserError("{}: role `{}` has neither content nor tool_calls", where, result["role"].get<std::string>());
@@ -198,7 +198,8 @@ bool is_assistant(const ordered_json& message) { return message["role"] == "assi
 
 std::string_view content_of(const ordered_json& message) {
   const auto content = message.find("content");
-  return content == message.end() ? std::string_view() : std::string_view(content->get_ref<const std::string&>());
+  const bool has_text = content != message.end() && content->is_string();
+  return has_text ? std::string_view(content->get_ref<const std::string&>()) : std::string_view();
 }
 
 }  // namespace aitraining::data

@@ -25,15 +25,15 @@ struct Conversation {
 };
 
 // Reads the message list of `column` and the row's `tools`. Keys that are null are left out, so that a template sees
-// an absent key the same way whichever spelling the file uses; content is text ("" for null); lists of text parts are
-// joined; arguments and tools given as JSON text are parsed. UserError starting with `where`.
+// an absent key the same way whichever spelling the file uses; content is text, null or absent; lists of text parts
+// are joined; arguments and tools given as JSON text are parsed. UserError starting with `where`.
 Conversation read_conversation(const nlohmann::ordered_json& row, const std::string& column, const std::string& where);
 
 // Moves the system messages at the front before the first user text. False when there is none or no user message.
 bool merge_system_into_user(nlohmann::ordered_json& messages);
 
 bool is_assistant(const nlohmann::ordered_json& message);
-// The message's content, "" when absent.
+// The message's content, "" when absent or null.
 std::string_view content_of(const nlohmann::ordered_json& message);
 
 }  // namespace aitraining::data

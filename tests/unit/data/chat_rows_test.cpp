@@ -168,6 +168,15 @@ TEST(TrainedFlags, ToolCallsUnderATemplateWithoutTools) {
   EXPECT_EQ(mark(test::kC0, {says("user", "q"), calls("{}")}).trained, "<|im_end|>");
 }
 
+TEST(RenderChatRow, NullContentIsNeverPrinted) {
+  const ordered_json messages = {says("user", "q"), calls("{}"), says("assistant", "a")};
+  const std::string prints = "{% for m in messages %}[{{ m.content }}]{% endfor %}";
+  EXPECT_EQ(mark(prints, messages).row.text, "[q][][a]");
+  // A template that has a way of its own for null keeps it.
+  const std::string asks = "{% for m in messages %}{% if m.content is not none %}[{{ m.content }}]{% endif %}{% endfor %}";
+  EXPECT_EQ(mark(asks, messages).row.text, "[q][a]");
+}
+
 TEST(RenderChatRow, RefusedSystemMessageIsMovedOnce) {
   const auto result = mark(test::kCG, {says("system", "be"), says("user", "q"), says("assistant", "a")});
   EXPECT_EQ(result.row.text, "<|im_start|>user\nbe\n\nq<|im_end|>\n<|im_start|>model\na<|im_end|>\n");
