@@ -59,33 +59,47 @@ std::optional<std::string> try_render(const text::ChatTemplate& chat_template, c
   }
 }
 
-int64_t count_none(const std::string& text) {
+int64_t count_words(const std::string& text, const std::vector<std::string>& words) {
   int64_t count = 0;
-  for (const std::string_view word : {"None", "none", "null"})
+  for (const std::string& word : words)
     for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++count;
   return count;
 }
 
-// A null content stays null only for a template that tells it from "" and does not print it as a word.
-void settle_null_contents(const text::ChatTemplate& chat_template, Conversation& conversation) {
-  ordered_json blank = conversation.messages;
-  bool changed = false;
-  for (auto& message : blank) {
-    if (!message.contains("content") || !message["content"].is_null()) continue;
-    message["content"] = "";
-    changed = true;
+// Templates disagree about the form of turns with tool calls: contents null or "", arguments as an object or as text.
+// Taken is the form that shows the most of the calls, then the one with the fewest nulls printed as a word, then the
+// one that is nearest to the data.
+void settle_form(const text::ChatTemplate& chat_template, Conversation& conversation) {
+  const ordered_json& given = conversation.messages;
+  const auto blank = with_blank_contents(given);
+  const auto names = tool_call_names(given);
+  std::vector<ordered_json> forms = {given};
+  if (blank != given) forms.push_back(blank);
+  if (!names.empty())
+    for (size_t i = 0, count = forms.size(); i < count; ++i) forms.push_back(with_text_arguments(forms[i]));
+  if (forms.size() == 1) return;
+  const ordered_json* best = nullptr;
+  std::pair<int64_t, int64_t> best_score;
+  for (const ordered_json& form : forms) {
+    const auto text = try_render(chat_template, form, conversation.tools);
+    if (!text) continue;
+    const std::pair score{count_words(*text, names), -count_words(*text, {"None", "none", "null"})};
+    if (best != nullptr && score <= best_score) continue;
+    best = &form;
+    best_score = score;
   }
-  if (!changed) return;
-  const auto with_null = try_render(chat_template, conversation.messages, conversation.tools);
-  const auto with_blank = try_render(chat_template, blank, conversation.tools);
-  const bool keep = with_null && (!with_blank || (with_null != with_blank && count_none(*with_null) <= count_none(*with_blank)));
-  if (!keep) conversation.messages = std::move(blank);
+  if (best == nullptr) return;
+  // The text form of a content is the easier one to find again in the rendering.
+  const auto chosen_blank = with_blank_contents(*best);
+  const auto same = try_render(chat_template, chosen_blank, conversation.tools);
+  const bool take_blank = same && same == try_render(chat_template, *best, conversation.tools);
+  conversation.messages = take_blank ? chosen_blank : ordered_json(*best);
 }
 
 class Flags {
  public:
-  Flags(const text::Encoding& tokens, const text::Tokenizer& tokenizer)
-      : tokens_(tokens), tokenizer_(tokenizer), flags_(tokens.ids.size(), 0) {}
+  Flags(const text::Encoding& tokens, const text::Tokenizer& tokenizer, std::optional<int32_t> eos)
+      : tokens_(tokens), tokenizer_(tokenizer), eos_(eos), flags_(tokens.ids.size(), 0) {}
 
   void mark(size_t begin, size_t end) {
     for (size_t i = first_ending_after(begin); i < flags_.size() && tokens_.begin[i] < end; ++i)
@@ -112,14 +126,22 @@ class Flags {
     return inside ? tokens_.end[i] : begin;
   }
 
+  bool is_end(size_t i) const { return tokens_.ids[i] == eos_ || tokenizer_.is_special(tokens_.ids[i]); }
+
   size_t end_of_turn(const Turn& turn) const {
-    for (size_t i = first_ending_after(turn.tail); i < flags_.size() && tokens_.begin[i] < turn.limit; ++i)
-      if (tokenizer_.is_special(tokens_.ids[i])) return tokens_.end[i];
-    return std::max(turn.end, turn.tail);
+    size_t i = first_ending_after(turn.tail);
+    const auto before_limit = [&](size_t at) { return at < flags_.size() && tokens_.begin[at] < turn.limit; };
+    while (before_limit(i) && !is_end(i)) ++i;
+    if (!before_limit(i)) return std::max(turn.end, turn.tail);
+    // Several special tokens in a row: the end token of the tokenizer is the turn's last.
+    for (size_t last = i; eos_ && before_limit(last) && is_end(last); ++last)
+      if (tokens_.ids[last] == *eos_) return tokens_.end[last];
+    return tokens_.end[i];
   }
 
   const text::Encoding& tokens_;
   const text::Tokenizer& tokenizer_;
+  std::optional<int32_t> eos_;
   std::vector<uint8_t> flags_;
 };
 
@@ -133,7 +155,7 @@ RenderedRow render_chat_row(const SplitFile& file, const Row& row, const std::st
   result.number = row.number;
   result.renamed_keys = conversation.renamed_keys;
   if (conversation.messages.empty()) return result;
-  settle_null_contents(chat_template, conversation);
+  settle_form(chat_template, conversation);
   text::Rendered rendered = render(chat_template, conversation, result.system_moved, name);
   result.text = std::move(rendered.text);
   if (!locate) return result;
@@ -148,8 +170,8 @@ RenderedRow render_chat_row(const SplitFile& file, const Row& row, const std::st
 }
 
 std::vector<uint8_t> trained_flags(const RenderedRow& row, const text::Encoding& tokens,
-                                   const text::Tokenizer& tokenizer) {
-  Flags flags(tokens, tokenizer);
+                                   const text::Tokenizer& tokenizer, std::optional<int32_t> eos) {
+  Flags flags(tokens, tokenizer, eos);
   for (const auto& span : row.generations) flags.mark(span.begin, span.end);
   for (const Turn& turn : row.turns) flags.mark(turn);
   return flags.take();

@@ -1,5 +1,6 @@
 #pragma once
 // A row as text, with what is known of its trained parts before it is tokenised.
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,9 +24,9 @@ struct RenderedRow {
 RenderedRow render_chat_row(const SplitFile& file, const Row& row, const std::string& column,
                             const text::ChatTemplate& chat_template, bool locate);
 
-// One flag per token: holds a character of an assistant turn's content or of its end (through the first special token
-// after it).
+// One flag per token: holds a character of an assistant turn's content or of its end. The end goes through the first
+// special token after the content, or through `eos` where that follows in the same row of special tokens.
 std::vector<uint8_t> trained_flags(const RenderedRow& row, const text::Encoding& tokens,
-                                   const text::Tokenizer& tokenizer);
+                                   const text::Tokenizer& tokenizer, std::optional<int32_t> eos);
 
 }  // namespace aitraining::data

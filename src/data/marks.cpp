@@ -30,13 +30,25 @@ unsigned index_of(std::string_view text, size_t at) {
   return (3u << 18 | bits(1) << 12 | bits(2) << 6 | bits(3)) - kFirst;
 }
 
+void append_to_key(ordered_json& object, const std::string& suffix) {
+  ordered_json marked = ordered_json::object();
+  size_t left = object.size();
+  for (const auto& [key, value] : object.items()) marked[--left == 0 ? key + suffix : key] = value;
+  object = std::move(marked);
+}
+
+// As far back in a call as a mark can go: on its last argument (an object, or its JSON text), else on its name.
 void mark_tool_calls(ordered_json& message, size_t i) {
   const auto calls = message.find("tool_calls");
   if (calls == message.end()) return;
   ordered_json& last = calls->back();
-  ordered_json& target = last.contains("function") && last["function"].is_object() ? last["function"] : last;
-  if (target.contains("name") && target["name"].is_string())
-    target["name"] = target["name"].get<std::string>() + mark(i, kTail);
+  ordered_json& call = last.contains("function") && last["function"].is_object() ? last["function"] : last;
+  const bool has_arguments = call.contains("arguments") && !call["arguments"].empty();
+  if (!has_arguments && !call.contains("name")) return;
+  ordered_json& target = call[has_arguments ? "arguments" : "name"];
+  ordered_json& value = target.is_object() ? target.back() : target;
+  if (value.is_string()) value = value.get<std::string>() + mark(i, kTail);
+  else if (target.is_object()) append_to_key(target, mark(i, kTail));
 }
 
 }  // namespace

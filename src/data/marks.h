@@ -20,7 +20,7 @@ struct MarkedMessages {
 
 struct MarkPositions {
   std::optional<size_t> open, close;  // of the content
-  std::optional<size_t> tail;         // after the name of the last tool call
+  std::optional<size_t> tail;         // after the last argument of the last tool call, or its name if it has none
 };
 
 struct MarkedText {

@@ -76,6 +76,21 @@ ordered_json plain_content(const ordered_json& content, const std::string& where
   return cell_text(content);
 }
 
+// {"type": "function", "function": {name, arguments}}, or {name, arguments} alone.
+ordered_json& called_function(ordered_json& call) {
+  return call.contains("function") && call["function"].is_object() ? call["function"] : call;
+}
+
+// As Python's json.dumps(value, ensure_ascii=False) writes it.
+std::string python_json(const ordered_json& value) {
+  if (!value.is_structured()) return value.dump();
+  std::vector<std::string> parts;
+  for (const auto& [key, item] : value.items())
+    parts.push_back(value.is_object() ? ordered_json(key).dump() + ": " + python_json(item) : python_json(item));
+  const std::string body = join(parts, ", ");
+  return value.is_object() ? "{" + body + "}" : "[" + body + "]";
+}
+
 ordered_json parsed_arguments(const ordered_json& arguments, const std::string& where) {
   if (!arguments.is_string()) return arguments;
   const auto& text = arguments.get_ref<const std::string&>();
@@ -108,7 +123,7 @@ ordered_json object_list(const ordered_json& value, const char* what, const std:
 ordered_json plain_tool_calls(const ordered_json& calls, const std::string& where) {
   ordered_json list = object_list(calls, "tool_calls", where);
   for (auto& call : list) {
-    ordered_json& target = call.contains("function") && call["function"].is_object() ? call["function"] : call;
+    ordered_json& target = called_function(call);
     if (target.contains("arguments")) target["arguments"] = parsed_arguments(target["arguments"], where);
   }
   drop_nulls(list);
@@ -192,6 +207,34 @@ bool merge_system_into_user(ordered_json& messages) {
   (*user)["content"] = text.append(content_of(*user));
   messages.erase(messages.begin(), end_of_system);
   return true;
+}
+
+ordered_json with_blank_contents(ordered_json messages) {
+  for (auto& message : messages)
+    if (message.contains("content") && message["content"].is_null()) message["content"] = "";
+  return messages;
+}
+
+ordered_json with_text_arguments(ordered_json messages) {
+  for (auto& message : messages) {
+    if (!message.contains("tool_calls")) continue;
+    for (auto& call : message["tool_calls"]) {
+      ordered_json& function = called_function(call);
+      if (function.contains("arguments")) function["arguments"] = python_json(function["arguments"]);
+    }
+  }
+  return messages;
+}
+
+std::vector<std::string> tool_call_names(const ordered_json& messages) {
+  std::vector<std::string> names;
+  for (const auto& message : messages) {
+    if (!message.contains("tool_calls")) continue;
+    for (ordered_json call : message["tool_calls"])
+      if (const auto& function = called_function(call); function.contains("name") && function["name"].is_string())
+        names.push_back(function["name"]);
+  }
+  return names;
 }
 
 bool is_assistant(const ordered_json& message) { return message["role"] == "assistant"; }

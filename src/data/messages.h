@@ -2,6 +2,7 @@
 // What a cell of the text column holds, and conversations in the one form that templates get.
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -31,6 +32,11 @@ Conversation read_conversation(const nlohmann::ordered_json& row, const std::str
 
 // Moves the system messages at the front before the first user text. False when there is none or no user message.
 bool merge_system_into_user(nlohmann::ordered_json& messages);
+
+// Copies for templates that do not take the form above: null contents as "", arguments of tool calls as JSON text.
+nlohmann::ordered_json with_blank_contents(nlohmann::ordered_json messages);
+nlohmann::ordered_json with_text_arguments(nlohmann::ordered_json messages);
+std::vector<std::string> tool_call_names(const nlohmann::ordered_json& messages);
 
 bool is_assistant(const nlohmann::ordered_json& message);
 // The message's content, "" when absent or null.

@@ -38,7 +38,7 @@ class Preparer {
     result_.report.chat = choice_.chat;
     result_.report.column = choice_.column;
     if (!choice_.chat) bos_ = start_token(assets);
-    if (!choice_.chat && options.add_eos_token && assets.eos) eos_ = assets.eos->id;
+    if (assets.eos) eos_ = assets.eos->id;
     if (choice_.chat && !assets.chat_template) refuse_without_template();
   }
 
@@ -62,9 +62,10 @@ class Preparer {
 
  private:
   [[noreturn]] void refuse_without_template() const {
-    const std::string why = !assets_.chat_template_error.empty()      ? assets_.chat_template_error
-                            : options_.chat_template_choice.empty() ? "the model's tokenizer has none"
-                                                                    : "--chat-template is `" + options_.chat_template_choice + "`";
+    const std::string& choice = options_.chat_template_choice;
+    const std::string why = !assets_.chat_template_error.empty() ? assets_.chat_template_error
+                            : choice.empty()                     ? "the model's tokenizer has none"
+                                                                 : "--chat-template is `" + choice + "`";
     throw UserError(
         "{}: column `{}` holds message lists, but there is no chat template: {}. Name one, for example --chat-template "
         "chatml, zephyr, llama3 or a template file",
@@ -86,15 +87,19 @@ class Preparer {
     return result;
   }
 
+  void add_start_and_end(std::vector<int32_t>& ids) const {
+    if (bos_ && (ids.empty() || ids.front() != *bos_)) ids.insert(ids.begin(), *bos_);
+    // A text that is nothing but the start token has no end yet, even where start and end are one token.
+    const bool ended = ids.size() > (bos_ ? 1u : 0u) && ids.back() == eos_;
+    if (options_.add_eos_token && eos_ && !ended) ids.push_back(*eos_);
+  }
+
   Tokens tokens_of(const RenderedRow& row, const text::Encoding& encoding) const {
     Tokens tokens{encoding.ids, {}};
     if (choice_.chat && options_.response_only) {
-      tokens.trained = trained_flags(row, encoding, assets_.tokenizer);
+      tokens.trained = trained_flags(row, encoding, assets_.tokenizer, eos_);
     } else {
-      if (bos_ && (tokens.ids.empty() || tokens.ids.front() != *bos_)) tokens.ids.insert(tokens.ids.begin(), *bos_);
-      // A text that is nothing but the start token has no end yet, even where start and end are one token.
-      const bool ended = tokens.ids.size() > (bos_ ? 1u : 0u) && tokens.ids.back() == eos_;
-      if (eos_ && !ended) tokens.ids.push_back(*eos_);
+      if (!choice_.chat) add_start_and_end(tokens.ids);
       tokens.trained.assign(tokens.ids.size(), 1);
     }
     if (!tokens.trained.empty()) tokens.trained.front() = 0;

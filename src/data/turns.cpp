@@ -105,8 +105,8 @@ class Locator {
     if (at.open && at.close) {
       turn = {*at.open, *at.close};
     } else if (at.close) {  // the front was dropped
-      const auto used = agreement(content.rbegin(), content.rend(),
-                                  std::string_view(plain_).substr(0, *at.close).rbegin(), std::string_view(plain_).rend());
+      const auto before = std::string_view(plain_).substr(0, *at.close);
+      const auto used = agreement(content.rbegin(), content.rend(), before.rbegin(), before.rend());
       turn = {*at.close - used.second, *at.close};
       note_drop(turn, content.substr(0, content.size() - used.first));
     } else if (at.open) {  // the back was dropped
@@ -114,8 +114,9 @@ class Locator {
       const auto used = agreement(content.begin(), content.end(), rest.begin(), rest.end());
       turn = {*at.open, *at.open + used.second};
       note_drop(turn, content.substr(used.first));
-    } else {
-      ++result_.dropped;
+    } else {  // dropped whole; tool calls may stand in its place
+      result_.dropped += !trim(content).empty();
+      if (at.tail || trim(content).empty()) add_unmarked(i, at.tail);
       return;
     }
     turn.tail = std::max(turn.end, at.tail.value_or(0));
@@ -127,7 +128,7 @@ class Locator {
     result_.dropped += turn.cut;
   }
 
-  // No content of its own: it begins where the generation prompt ends, and holds the tool calls if there are any.
+  // Shows no content: the turn begins where the generation prompt ends, and holds the tool calls if there are any.
   void add_unmarked(size_t i, std::optional<size_t> tail) {
     const auto begin = prompt_end(i);
     if (begin && *begin >= cursor_) return add(i, Turn{*begin, *begin, std::max(*begin, tail.value_or(0))});

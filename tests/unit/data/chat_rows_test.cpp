@@ -21,10 +21,10 @@ struct Marked {
   std::string trained;  // the trained tokens' text, turns separated by '~'
 };
 
-std::string trained_text(const RenderedRow& row) {
+std::string trained_text(const RenderedRow& row, std::optional<int32_t> eos = test::kImEnd) {
   static const auto tokenizer = test::t0_assets().tokenizer;
   const auto tokens = tokenizer.encode(row.text, false);
-  const auto flags = trained_flags(row, tokens, tokenizer);
+  const auto flags = trained_flags(row, tokens, tokenizer, eos);
   std::string result;
   for (size_t i = 0; i < flags.size(); ++i) {
     if (!flags[i]) continue;
@@ -84,6 +84,13 @@ TEST(TrainedFlags, TemplateWithoutAnEnd) {
             "a\n<|im_start|>~b");
   const std::string answer = "{% for m in messages %}{{ '# ' if m.role == 'user' else '<|im_start|>' }}{{ m.content }}\n{% endfor %}";
   EXPECT_EQ(mark(answer, {says("user", "q"), says("assistant", "a"), says("user", "r"), says("assistant", "b")}).trained, "a~b");
+}
+
+TEST(TrainedFlags, EndTokenBehindAnotherSpecialToken) {
+  const std::string two = "{% for m in messages %}{{ m.role }} {{ m.content }}<pad><|im_end|><s>{% endfor %}";
+  const auto result = mark(two, {says("user", "q"), says("assistant", "a")});
+  EXPECT_EQ(result.trained, "a<pad><|im_end|>");
+  EXPECT_EQ(trained_text(result.row, test::kEos), "a<pad>");
 }
 
 TEST(TrainedFlags, TemplateThatLooksIntoContents) {
@@ -162,6 +169,24 @@ TEST(TrainedFlags, ToolCallsAreTheAnswer) {
   EXPECT_EQ(as_object.trained, "<call>f {\"city\": \"Rome\"}</call><|im_end|>~a<|im_end|>");
   EXPECT_EQ(as_text.trained, as_object.trained);
   for (const char* word : {"None", "null", "[object", "undefined"}) EXPECT_EQ(as_text.row.text.find(word), std::string::npos);
+}
+
+TEST(TrainedFlags, ToolCallsInPlaceOfContent) {
+  const std::string either =
+      "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.tool_calls %}{% for c in m.tool_calls %}"
+      "{{ c.function.name }}<pad>{{ c.function.arguments | tojson }}{% endfor %}{% else %}{{ m.content }}{% endif %}"
+      "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+  for (const char* arguments : {"{\"city\": \"Rome\"}", "{\"city\": \"Rome\", \"days\": 2}"})
+    EXPECT_EQ(mark(either, {says("user", "q"), calls(arguments)}).trained, std::string("f<pad>") + arguments + "<|im_end|>");
+}
+
+TEST(TrainedFlags, TemplateThatWantsArgumentsAsText) {
+  const std::string joins =
+      "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.content is not none %}{{ m.content }}"
+      "{% else %}{% for c in m.tool_calls %}{{ '=>' + c.function.name + ' ' + c.function.arguments }}{% endfor %}{% endif %}"
+      "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+  const auto result = mark(joins, {says("user", "q"), calls({{"city", "Rome"}, {"days", {1, 2}}})});
+  EXPECT_EQ(result.trained, "=>f {\"city\": \"Rome\", \"days\": [1, 2]}<|im_end|>");
 }
 
 TEST(TrainedFlags, ToolCallsUnderATemplateWithoutTools) {
