@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "aitraining/core/strings.h"
 #include "session.h"
 
