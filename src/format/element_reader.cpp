@@ -15,7 +15,7 @@ namespace {
 // Elements handled at once: a multiple of every block, small enough for the converted values to stay in the cache.
 constexpr int64_t kChunk = 8192;
 // A read of more than this gives its pages back as it goes on; smaller ones would only fault them in again.
-constexpr uint64_t kReleaseBytes = 8u << 20;
+constexpr uint64_t kReleaseBytes = 1u << 20;
 
 template <class T>
 void convert(const std::byte* in, int64_t count, float* out) {
@@ -79,7 +79,8 @@ void for_chunks(const Extent& extent, int64_t first, int64_t count, Body&& body)
   const auto offset_of = [&](int64_t element) {
     return extent.offset + static_cast<uint64_t>(element / layout.elements * layout.bytes);
   };
-  uint64_t released = offset_of(first);
+  const uint64_t begin = offset_of(first);
+  uint64_t released = begin;
   for (const int64_t end = first + count; first < end;) {
     const int64_t step = std::min(end - first, kChunk);
     body(first, step);
@@ -89,6 +90,7 @@ void for_chunks(const Extent& extent, int64_t first, int64_t count, Body&& body)
     extent.file->release(released, now - released);
     released = now;
   }
+  if (released != begin) extent.file->release(released, offset_of(first) - released);
 }
 
 }  // namespace
