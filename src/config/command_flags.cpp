@@ -74,16 +74,9 @@ std::optional<std::string> single_value(const std::vector<std::string>& values, 
   return std::nullopt;
 }
 
-// "--Learning-Rat=1" -> "Learning_Rat"; the part behind '=' may be a secret.
-std::string bare_name(const std::string& argument) {
-  std::string name = argument.substr(0, argument.find('='));
-  name.erase(0, std::min(name.find_first_not_of('-'), name.size()));
-  std::ranges::replace(name, '-', '_');
-  return name;
-}
-
 std::string unknown_flag(const std::string& argument) {
-  const std::string name = bare_name(argument), shown = argument.substr(0, argument.find('='));
+  // The part behind '=' may be a secret.
+  const std::string name = parameter_name(argument), shown = argument.substr(0, argument.find('='));
   if (is_reference_parameter(name) || is_reference_command_flag(name)) {
     const Field* near = name == "gradient_accumulation_steps" ? find_field("gradient_accumulation") : nullptr;
     return fmt::format("not supported yet in this build: {}{}", flag_name(name),

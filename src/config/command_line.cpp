@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -71,22 +72,35 @@ Command train_command(const CommandFlags& flags, bool llm) {
   return command;
 }
 
-Command merge_command(const Words& arguments) {
-  const auto values = read_text_flags(arguments, {"--base-model-path", "--adapter-path", "--output-folder"});
-  Command command;
-  command.kind = Command::Kind::merge_adapter;
-  command.base_model_path = values[0];
-  command.adapter_path = values[1];
-  command.output_folder = values[2];
-  return command;
+// Tools and their flags, all with a value and all needed.
+const std::map<std::string, Words>& tools() {
+  static const std::map<std::string, Words> all{
+      {"merge-llm-adapter", {"--base-model-path", "--adapter-path", "--output-folder"}},
+      {"logits", {"--model", "--input", "--output"}},
+      {"tokenize", {"--model", "--input", "--output"}}};
+  return all;
+}
+
+Words tool_names() {
+  Words names;
+  for (const auto& [name, flags] : tools()) names.push_back(name);
+  return names;
 }
 
 Command tools_command(const Words& arguments) {
   const bool help = std::ranges::any_of(arguments, [](const auto& a) { return a == "--help" || a == "-h"; });
   if (arguments.empty() || help) return text_command(Command::Kind::help, help_text());
-  if (arguments[0] == "merge-llm-adapter") return merge_command({arguments.begin() + 1, arguments.end()});
-  if (arguments[0] == "convert_to_kohya") throw UserError("not supported yet in this build: tools convert_to_kohya");
-  throw UserError("unknown tool '{}' (available: merge-llm-adapter)", arguments[0]);
+  const std::string& name = arguments[0];
+  if (name == "convert_to_kohya") throw UserError("not supported yet in this build: tools convert_to_kohya");
+  const auto tool = tools().find(name);
+  if (tool == tools().end()) throw UserError("unknown tool '{}' (available: {})", name, join(tool_names(), ", "));
+  const auto values = read_text_flags({arguments.begin() + 1, arguments.end()}, tool->second);
+  nlohmann::ordered_json request{{"tool", name}};
+  for (size_t i = 0; i < values.size(); ++i) request[parameter_name(tool->second[i])] = values[i];
+  Command command;
+  command.kind = Command::Kind::tool;
+  command.tool_request = request.dump();
+  return command;
 }
 
 [[noreturn]] void refuse_command(const std::string& word) {

@@ -92,6 +92,7 @@ std::vector<Field> engine_fields() {
        .wrong_choice = "Unknown mixed_precision mode: {}. Choose between ['no','fp8','fp16','bf16']."},
       {.member = &P::distributed_backend, .name = "distributed_backend", .group = Group::training,
        .help = "Engine on several ranks: ddp; unset: ddp", .choices = {"ddp"}, .later = {"deepspeed", "zero3"},
+       .later_advice = "This build has no ZeRO-3 engine: use --distributed-backend ddp, or leave it out",
        .wrong_choice = "Unsupported distributed backend: '{}' (valid: ddp, deepspeed)"},
       {.member = &P::resume_from_checkpoint, .name = "resume_from_checkpoint", .group = Group::training,
        .help = "Checkpoint folder, or auto (also true, latest): the newest of the project",

@@ -41,6 +41,7 @@ struct Field {
   Range range{};
   std::vector<std::string> choices{};  // empty: any text
   std::vector<std::string> later{};    // values of the reference that this build cannot do yet
+  std::string_view later_advice{};     // what to do instead
   std::vector<std::pair<std::string, std::string>> synonyms{};  // written -> taken as; "" is null
   std::string_view null_means{};     // what null stands for where it is not "unset"
   std::string_view wrong_choice{};   // the sentence for a value that is none of the choices; {} is the value
@@ -67,6 +68,8 @@ TrainingParams default_params();
 
 // "batch_size" -> "--batch-size"
 std::string flag_name(std::string_view name);
+// "--Batch-Size=3" -> "Batch_Size"
+std::string parameter_name(std::string_view flag);
 std::string type_name(const Field& field);       // "a whole number", for messages
 std::string value_text(const Field& field, const Value& value);  // for people: null, true, 3e-05, text; *** for secrets
 

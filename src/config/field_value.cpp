@@ -89,8 +89,8 @@ std::string check_choice(const Field& field, const std::string& value) {
   if (field.choices.empty()) return {};
   if (std::ranges::count(field.choices, value)) return {};
   if (std::ranges::count(field.later, value)) {
-    return fmt::format("not supported yet in this build: {} {} (available: {})", field.name, value,
-                       join(field.choices, ", "));
+    return fmt::format("not supported yet in this build: {} {} (available: {}){}{}", field.name, value,
+                       join(field.choices, ", "), field.later_advice.empty() ? "" : ". ", field.later_advice);
   }
   if (!field.wrong_choice.empty()) return fmt::format(fmt::runtime(field.wrong_choice), value);
   const auto near = nearest(value, field.choices);
@@ -213,6 +213,13 @@ std::string flag_name(std::string_view name) {
   std::string flag = "--" + std::string(name);
   std::ranges::replace(flag, '_', '-');
   return flag;
+}
+
+std::string parameter_name(std::string_view flag) {
+  std::string name(flag.substr(0, flag.find('=')));
+  name.erase(0, std::min(name.find_first_not_of('-'), name.size()));
+  std::ranges::replace(name, '-', '_');
+  return name;
 }
 
 std::string type_name(const Field& field) {

@@ -44,6 +44,7 @@ constexpr std::string_view kUsage =
     "  aitraining llm --train --model DIR --data-path DIR --project-name NAME [options]\n"
     "  aitraining --config FILE.yaml [options]        options given as flags win over the file\n"
     "  aitraining tools merge-llm-adapter --base-model-path DIR --adapter-path DIR --output-folder DIR\n"
+    "  aitraining tools tokenize|logits --model DIR --input FILE.jsonl --output FILE\n"
     "  aitraining --version | --help\n\n"
     "Flags may be written with hyphens or underscores. Values in brackets are the defaults.\n\n"
     "Command\n"

@@ -23,12 +23,11 @@ struct ResolvedConfig {
 
 // The command line, understood. Nothing was run yet and nothing is written.
 struct Command {
-  enum class Kind { help, version, train, run_rank, merge_adapter } kind = Kind::help;
+  enum class Kind { help, version, train, run_rank, tool } kind = Kind::help;
   std::string text;         // help and version: what to print
   ResolvedConfig config;    // train
   std::string rank_params;  // run_rank: path of training_params.json
-  // tools merge-llm-adapter
-  std::string base_model_path, adapter_path, output_folder;
+  std::string tool_request; // tool: the JSON object that the training library takes (app/run_rank.h)
 };
 
 // UserError with every problem found, each with the nearest known name, or file:line.

@@ -14,6 +14,7 @@ struct RankEnvironment {
   int rank = 0, local_rank = 0, world_size = 1, local_world_size = 1;
   std::string master_addr = "127.0.0.1";
   int master_port = 0;
+  int store_listen_fd = -1;  // rank 0: the listening socket that the parent opened for the store
 };
 // Read in a rank process; UserError when incomplete.
 RankEnvironment read_rank_environment();
@@ -37,10 +38,14 @@ struct LaunchPlan {
   std::vector<std::string> notes;
 };
 struct LaunchInputs {
-  std::optional<int> forced_processes;  // AUTOTRAIN_FORCE_NUM_PROCESSES or --nproc-per-node
+  std::optional<int> forced_processes;  // AUTOTRAIN_FORCE_NUM_PROCESSES or --nproc-per-node; 0 or less: CPU
+  std::vector<std::string> notes{};     // about ignored or deprecated variables; taken into the plan's
 };
 LaunchPlan make_plan(const config::TrainingParams& params, const DeviceInventory& devices, const LaunchInputs& inputs);
 LaunchInputs read_launch_inputs(const config::TrainingParams& params);
+
+// Exit code of a rank whose only trouble is that another one went away: the supervisor then looks for the other one.
+inline constexpr int kExitPeerLost = 3;
 
 // Starts the ranks (own executable, `--run-rank FILE`), waits, ends all when one fails. Returns the exit code.
 // One rank: runs in this process through `run_rank`, no child.
@@ -48,5 +53,7 @@ int supervise(const LaunchPlan& plan, const std::string& params_file, const std:
 
 // Loads the training library and LibTorch into this process and runs one rank. Returns the exit code.
 int run_rank_in_process(const std::string& params_file);
+// The same library's tools; `request` is a JSON object, see app/run_rank.h.
+int run_tool_in_process(const std::string& request);
 
 }  // namespace aitraining::launch

@@ -96,7 +96,7 @@ TEST_F(CommandLine, ChoicesOfEachKind) {
   EXPECT_EQ(params_of(llm({"--distributed-backend", "None"})).distributed_backend, std::nullopt);
   EXPECT_HAS(refusal(llm({"--distributed-backend", "fsdp"})),
              "Unsupported distributed backend: 'fsdp' (valid: ddp, deepspeed)");
-  EXPECT_HAS(refusal(llm({"--distributed-backend", "deepspeed"})), "not supported yet in this build: distributed_backend deepspeed");
+  EXPECT_HAS(refusal(llm({"--distributed-backend", "deepspeed"})), "not supported yet in this build: distributed_backend deepspeed (available: ddp). This build has no ZeRO-3 engine");
   EXPECT_EQ(params_of(llm({"--mixed-precision", "no"})).mixed_precision, std::nullopt);
   EXPECT_EQ(params_of(llm({"--mixed-precision", "bf16"})).mixed_precision, "bf16");
   EXPECT_HAS(refusal(llm({"--mixed-precision", "bf61"})), "Unknown mixed_precision mode: bf61. Choose between");
@@ -213,19 +213,20 @@ TEST_F(CommandLine, OtherForms) {
   EXPECT_HAS(refusal({"llmm"}), "unknown command 'llmm'; did you mean 'llm'?");
 }
 
-TEST_F(CommandLine, MergeTool) {
+TEST_F(CommandLine, Tools) {
   const Command merge = parse_command_line({"tools", "merge-llm-adapter", "--base-model-path", "b", "--adapter_path", "a",
                                             "--output-folder=o"});
-  EXPECT_EQ(merge.kind, Command::Kind::merge_adapter);
-  EXPECT_EQ(merge.base_model_path, "b");
-  EXPECT_EQ(merge.adapter_path, "a");
-  EXPECT_EQ(merge.output_folder, "o");
+  EXPECT_EQ(merge.kind, Command::Kind::tool);
+  EXPECT_EQ(merge.tool_request,
+            R"({"tool":"merge-llm-adapter","base_model_path":"b","adapter_path":"a","output_folder":"o"})");
+  EXPECT_EQ(parse_command_line({"tools", "logits", "--model", "m", "--input", "i", "--output", "o"}).tool_request,
+            R"({"tool":"logits","model":"m","input":"i","output":"o"})");
   const std::string message = refusal({"tools", "merge-llm-adapter", "--base-model-path", "b", "--adaptr-path", "a"});
   EXPECT_HAS(message, "--adapter-path must be specified");
   EXPECT_HAS(message, "--output-folder must be specified");
   EXPECT_HAS(message, "unrecognized arguments: --adaptr-path; did you mean --adapter-path?");
   EXPECT_HAS(refusal({"tools", "convert_to_kohya"}), "not supported yet");
-  EXPECT_HAS(refusal({"tools", "x"}), "unknown tool 'x'");
+  EXPECT_HAS(refusal({"tools", "x"}), "unknown tool 'x' (available: logits, merge-llm-adapter, tokenize)");
 }
 
 }  // namespace
