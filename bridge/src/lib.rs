@@ -50,6 +50,8 @@ mod ffi {
         fn id_to_token(self: &TokenizerHandle, id: u32) -> String;
         fn is_special(self: &TokenizerHandle, id: u32) -> bool;
         fn size(self: &TokenizerHandle) -> i64;
+        /// What the user should know about the file.
+        fn notes(self: &TokenizerHandle) -> Vec<String>;
 
         type TemplateHandle;
         fn compile_template(source: &[u8]) -> Result<Box<TemplateHandle>>;

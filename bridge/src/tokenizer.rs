@@ -10,6 +10,20 @@ pub struct TokenizerHandle {
     tokenizer: Tokenizer,
     special: HashSet<u32>,
     size: i64,
+    notes: Vec<String>,
+}
+
+/// The part of tokenizer.json that declares ids of added tokens.
+#[derive(serde::Deserialize)]
+struct Declared {
+    #[serde(default)]
+    added_tokens: Vec<DeclaredToken>,
+}
+
+#[derive(serde::Deserialize)]
+struct DeclaredToken {
+    id: u32,
+    content: String,
 }
 
 pub fn load_tokenizer(json: &[u8]) -> Result<Box<TokenizerHandle>, String> {
@@ -23,8 +37,21 @@ pub fn load_tokenizer(json: &[u8]) -> Result<Box<TokenizerHandle>, String> {
         let special = added.iter().filter(|(_, token)| token.special).map(|(id, _)| *id).collect();
         let highest = tokenizer.get_vocab(true).into_values().max();
         let size = highest.map_or(0, |id| i64::from(id) + 1);
-        Ok(Box::new(TokenizerHandle { tokenizer, special, size }))
+        let notes = moved_ids(&tokenizer, json)?;
+        Ok(Box::new(TokenizerHandle { tokenizer, special, size, notes }))
     })
+}
+
+/// `tokenizers` numbers added tokens on from the last one, whatever the file says; so does every program over it.
+fn moved_ids(tokenizer: &Tokenizer, json: &[u8]) -> Result<Vec<String>, String> {
+    let declared: Declared = serde_json::from_slice(json).map_err(|error| error.to_string())?;
+    let moved = declared.added_tokens.iter().filter_map(|token| {
+        let id = tokenizer.token_to_id(&token.content)?;
+        let note =
+            format!("token {} is written with id {} but has id {id}", token.content, token.id);
+        (id != token.id).then_some(note)
+    });
+    Ok(moved.collect())
 }
 
 /// `trim_offsets` makes a token of blanks hold nothing at all; a token's range is wanted whole here. Ids are the same.
@@ -86,6 +113,10 @@ impl TokenizerHandle {
 
     pub fn size(&self) -> i64 {
         self.size
+    }
+
+    pub fn notes(&self) -> Vec<String> {
+        self.notes.clone()
     }
 }
 

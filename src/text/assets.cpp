@@ -15,11 +15,19 @@ using nlohmann::json;
 
 namespace {
 
-// Everything that belongs to a tokenizer in a model folder. Only some of it is read; all of it is saved again.
-constexpr std::array kTextFiles = {
-    "tokenizer.json",   "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
-    "vocab.json",       "merges.txt",            "vocab.txt",               "tokenizer.model",
-    "spiece.model",     "chat_template.jinja",   "chat_template.json"};
+// Everything that belongs to a tokenizer in a model folder. Only some of it is read; all of it is
+// saved again.
+constexpr std::array kTextFiles = {"tokenizer.json",
+                                   "tokenizer_config.json",
+                                   "special_tokens_map.json",
+                                   "added_tokens.json",
+                                   "vocab.json",
+                                   "merges.txt",
+                                   "vocab.txt",
+                                   "tokenizer.model",
+                                   "spiece.model",
+                                   "chat_template.jinja",
+                                   "chat_template.json"};
 constexpr const char* kMoreTemplates = "additional_chat_templates";
 constexpr double kNoLimit = 1e9;
 
@@ -31,14 +39,16 @@ Files read_files(const fs::path& folder) {
   if (!fs::is_directory(folder / kMoreTemplates)) return files;
   for (const auto& entry : fs::directory_iterator(folder / kMoreTemplates)) {
     if (entry.is_regular_file() && entry.path().extension() == ".jinja") {
-      files[std::string(kMoreTemplates) + "/" + entry.path().filename().string()] = read_file(entry.path());
+      files[std::string(kMoreTemplates) + "/" + entry.path().filename().string()] =
+          read_file(entry.path());
     }
   }
   return files;
 }
 
 [[noreturn]] void refuse_without_tokenizer(const fs::path& folder, const Files& files) {
-  if (!fs::is_directory(folder)) throw UserError("[text] the model folder {} does not exist", folder.string());
+  if (!fs::is_directory(folder))
+    throw UserError("[text] the model folder {} does not exist", folder.string());
   const bool older = files.contains("tokenizer.model") || files.contains("spiece.model") ||
                      files.contains("vocab.json") || files.contains("vocab.txt");
   throw UserError(
@@ -62,7 +72,8 @@ std::optional<SpecialToken> resolve(const Tokenizer& tokenizer, const std::strin
   return id ? std::optional(SpecialToken{text, *id}) : std::nullopt;
 }
 
-void take_model_template(TextAssets& assets, const TemplateVariables& variables, const std::string& origin) {
+void take_model_template(TextAssets& assets, const TemplateVariables& variables,
+                         const std::string& origin) {
   const auto source = find_model_template(assets.files, origin);
   if (!source) return;
   try {
@@ -105,7 +116,8 @@ TextAssets load_text_assets(const fs::path& model_folder) {
 TextAssets open_text_assets(const fs::path& model_path) {
   const bool folder_with_tokenizer = fs::is_regular_file(model_path / "tokenizer.json");
   if (!folder_with_tokenizer) {
-    if (const auto gguf = format::find_gguf(model_path)) return text_assets_from_gguf(*format::GgufFile::open(*gguf));
+    if (const auto gguf = format::find_gguf(model_path))
+      return text_assets_from_gguf(*format::GgufFile::open(*gguf));
   }
   return load_text_assets(model_path);
 }

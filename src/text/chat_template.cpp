@@ -44,7 +44,8 @@ std::string to_text(const ordered_json& variables) {
   }
 }
 
-// Templates that join strings with + fail on a null content (a turn with tool calls only); to them it is an empty one.
+// Templates that join strings with + fail on a null content (a turn with tool calls only); to them
+// it is an empty one.
 bool blank_null_contents(ordered_json& messages) {
   bool changed = false;
   for (auto& message : messages) {
@@ -70,7 +71,8 @@ Rendered unpack(const bridge::RenderResult& result, bool has_generation_tags) {
 
 }  // namespace
 
-ChatTemplate::ChatTemplate(std::string source, TemplateVariables variables, const std::string& origin)
+ChatTemplate::ChatTemplate(std::string source, TemplateVariables variables,
+                           const std::string& origin)
     : source_(std::move(source)), variables_(std::move(variables)) {
   try {
     impl_ = std::make_shared<Impl>(Impl{bridge::compile_template(bytes_of(source_))});
@@ -86,7 +88,8 @@ Rendered ChatTemplate::render(const ordered_json& messages, const ordered_json& 
                             {"documents", nullptr},
                             {"add_generation_prompt", add_generation_prompt}};
   if (deeper_than(variables, kMaxDepth)) {
-    throw TemplateError(fmt::format("the conversation is nested more than {} levels deep", kMaxDepth));
+    throw TemplateError(
+        fmt::format("the conversation is nested more than {} levels deep", kMaxDepth));
   }
   add_token(variables, "bos_token", variables_.bos_token);
   add_token(variables, "eos_token", variables_.eos_token);

@@ -17,19 +17,24 @@ std::optional<TemplateSource> pick_default(const json& list, const std::string& 
   for (const auto& entry : list) {
     if (!entry.is_object() || !entry.contains("name") || !entry.contains("template") ||
         !entry["name"].is_string() || !entry["template"].is_string()) {
-      throw UserError("[text] {}: chat_template is a list, but not of objects with \"name\" and \"template\"", file);
+      throw UserError(
+          "[text] {}: chat_template is a list, but not of objects with \"name\" and \"template\"",
+          file);
     }
     names.push_back(entry["name"].get<std::string>());
-    last = {entry["template"].get<std::string>(), fmt::format("{} (chat_template \"{}\")", file, names.back())};
+    last = {entry["template"].get<std::string>(),
+            fmt::format("{} (chat_template \"{}\")", file, names.back())};
     if (names.back() == "default") return last;
   }
   if (names.size() > 1) {
-    log::warn("{}: none of its chat templates ({}) is named default, so none is used", file, join(names, ", "));
+    log::warn("{}: none of its chat templates ({}) is named default, so none is used", file,
+              join(names, ", "));
   }
   return names.size() == 1 ? last : std::nullopt;
 }
 
-std::optional<TemplateSource> from_json(const Files& files, const std::string& name, const std::string& origin) {
+std::optional<TemplateSource> from_json(const Files& files, const std::string& name,
+                                        const std::string& origin) {
   const json values = read_object(files, name, origin);
   const auto found = values.find("chat_template");
   if (found == values.end() || found->is_null()) return std::nullopt;

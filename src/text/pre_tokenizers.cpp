@@ -23,11 +23,15 @@ ordered_json byte_level(bool add_prefix_space, bool trim_offsets, bool use_regex
 }
 
 ordered_json sequence(ordered_json first, ordered_json second) {
-  return {{"type", "Sequence"}, {"pretokenizers", ordered_json::array({std::move(first), std::move(second)})}};
+  return {{"type", "Sequence"},
+          {"pretokenizers", ordered_json::array({std::move(first), std::move(second)})}};
 }
 
 ordered_json split(const char* pattern) {
-  return {{"type", "Split"}, {"pattern", {{"Regex", pattern}}}, {"behavior", "Isolated"}, {"invert", false}};
+  return {{"type", "Split"},
+          {"pattern", {{"Regex", pattern}}},
+          {"behavior", "Isolated"},
+          {"invert", false}};
 }
 
 PreTokenizer gpt2() {
@@ -67,13 +71,14 @@ PreTokenizer qwen2() {
 
 PreTokenizer pre_tokenizer_of(const std::string& name, const std::string& origin) {
   static const std::map<std::string, PreTokenizer (*)()> known = {
-      {"default", gpt2},     {"gpt-2", gpt2},      {"smollm", smollm}, {"llama-bpe", llama3},
-      {"llama3", llama3},    {"llama-v3", llama3}, {"qwen2", qwen2},
+      {"default", gpt2},  {"gpt-2", gpt2},      {"smollm", smollm}, {"llama-bpe", llama3},
+      {"llama3", llama3}, {"llama-v3", llama3}, {"qwen2", qwen2},
   };
   const auto found = known.find(name);
   if (found != known.end()) return found->second();
   throw UserError(
-      "[text] {}: tokenizer.ggml.pre is \"{}\"; smollm, llama-bpe, qwen2 and default (gpt-2) are supported. "
+      "[text] {}: tokenizer.ggml.pre is \"{}\"; smollm, llama-bpe, qwen2 and default (gpt-2) are "
+      "supported. "
       "Give the model as a Hugging Face folder with tokenizer.json instead",
       origin, name);
 }

@@ -15,7 +15,8 @@ struct PreTokenizer {
   bool adds_bos = false;  // what the family does when the file does not say
 };
 
-// As in the Hugging Face tokenizers these vocabularies come from. UserError for a name that is not known.
+// As in the Hugging Face tokenizers these vocabularies come from. UserError for a name that is not
+// known.
 PreTokenizer pre_tokenizer_of(const std::string& name, const std::string& origin);
 
 }  // namespace aitraining::text

@@ -1,6 +1,5 @@
 #include "special_tokens.h"
 
-#include <algorithm>
 #include <array>
 #include <set>
 
@@ -20,7 +19,8 @@ std::string content_of(const json& token) {
   if (token.is_string()) return token.get<std::string>();
   if (!token.is_object()) return {};
   const auto content = token.find("content");
-  return content != token.end() && content->is_string() ? content->get<std::string>() : std::string();
+  return content != token.end() && content->is_string() ? content->get<std::string>()
+                                                        : std::string();
 }
 
 ordered_json added_token(int64_t id, const std::string& text, const json& flags, bool special) {
@@ -46,7 +46,7 @@ class Missing {
     const std::string text = content_of(token);
     if (text.empty() || tokenizer_.token_to_id(text) || !seen_.insert(text).second) return;
     tokens_.push_back(added_token(id.value_or(next_), text, token, special));
-    next_ = std::max(next_, id.value_or(next_) + 1);
+    ++next_;
   }
   const ordered_json& tokens() const { return tokens_; }
 
@@ -61,8 +61,10 @@ void add_declared(Missing& missing, const json& decoder, const std::string& orig
   std::map<int64_t, json> by_id;
   for (const auto& [key, token] : decoder.items()) {
     if (key.empty() || key.size() > 9 || key.find_first_not_of("0123456789") != std::string::npos) {
-      throw UserError("[text] {}/tokenizer_config.json: added_tokens_decoder has the key \"{}\", which is not an id",
-                      origin, key);
+      throw UserError(
+          "[text] {}/tokenizer_config.json: added_tokens_decoder has the key \"{}\", which is not "
+          "an id",
+          origin, key);
     }
     by_id[std::stoll(key)] = token;
   }
@@ -80,11 +82,13 @@ json read_object(const Files& files, const std::string& name, const std::string&
   } catch (const json::exception& error) {
     throw UserError("[text] {}/{} is not valid JSON: {}", origin, name, error.what());
   }
-  if (!parsed.is_object()) throw UserError("[text] {}/{} does not hold a JSON object", origin, name);
+  if (!parsed.is_object())
+    throw UserError("[text] {}/{} does not hold a JSON object", origin, name);
   return parsed;
 }
 
-std::string special_token_text(const Files& files, const std::string& name, const std::string& origin) {
+std::string special_token_text(const Files& files, const std::string& name,
+                               const std::string& origin) {
   for (const char* file : {"tokenizer_config.json", "special_tokens_map.json"}) {
     const json values = read_object(files, file, origin);
     if (const auto found = values.find(name); found != values.end()) return content_of(*found);
@@ -92,10 +96,12 @@ std::string special_token_text(const Files& files, const std::string& name, cons
   return {};
 }
 
-std::string with_named_tokens(const Files& files, const Tokenizer& tokenizer, const std::string& origin) {
+std::string with_named_tokens(const Files& files, const Tokenizer& tokenizer,
+                              const std::string& origin) {
   Missing missing(tokenizer);
   const json config = read_object(files, "tokenizer_config.json", origin);
-  if (const auto decoder = config.find("added_tokens_decoder"); decoder != config.end() && decoder->is_object()) {
+  if (const auto decoder = config.find("added_tokens_decoder");
+      decoder != config.end() && decoder->is_object()) {
     add_declared(missing, *decoder, origin);
   }
   const json map = read_object(files, "special_tokens_map.json", origin);

@@ -4,6 +4,7 @@
 
 #include "aitraining-bridge/src/lib.rs.h"
 #include "aitraining/core/error.h"
+#include "aitraining/core/log.h"
 
 namespace aitraining::text {
 
@@ -43,10 +44,12 @@ std::vector<Encoding> run_encode(const bridge::TokenizerHandle& handle, std::str
 
 Tokenizer Tokenizer::from_json(std::string_view tokenizer_json, const std::string& origin) {
   try {
-    return Tokenizer(std::make_shared<Impl>(Impl{bridge::load_tokenizer(bytes_of(tokenizer_json))}));
+    auto impl = std::make_shared<Impl>(Impl{bridge::load_tokenizer(bytes_of(tokenizer_json))});
+    for (const auto& note : impl->handle->notes()) log::warn("{}: {}", origin, std::string(note));
+    return Tokenizer(std::move(impl));
   } catch (const rust::Error& error) {
-    throw UserError("[text] {} is not a tokenizer in Hugging Face's tokenizer.json form: {}", origin,
-                    error.what());
+    throw UserError("[text] {} is not a tokenizer in Hugging Face's tokenizer.json form: {}",
+                    origin, error.what());
   }
 }
 
@@ -90,6 +93,8 @@ bool Tokenizer::is_special(int32_t id) const {
   return id >= 0 && impl_->handle->is_special(static_cast<uint32_t>(id));
 }
 
-int64_t Tokenizer::size() const { return impl_->handle->size(); }
+int64_t Tokenizer::size() const {
+  return impl_->handle->size();
+}
 
 }  // namespace aitraining::text
