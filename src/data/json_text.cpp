@@ -38,7 +38,8 @@ class Builder final : public nlohmann::json_sax<ordered_json> {
     member_ = &(*open_.back())[std::move(name)];
     return true;
   }
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) override {
+  bool parse_error(std::size_t position, const std::string&,
+                   const nlohmann::detail::exception& error) override {
     std::string message = error.what();
     // "[json.exception...] parse error at line 1, column 5: syntax error ..." -> "syntax error ..."
     if (const auto bracket = message.find("] "); message.starts_with('[') && bracket != std::string::npos)

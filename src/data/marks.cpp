@@ -41,8 +41,7 @@ void append_to_key(ordered_json& object, const std::string& suffix) {
 void mark_tool_calls(ordered_json& message, size_t i) {
   const auto calls = message.find("tool_calls");
   if (calls == message.end()) return;
-  ordered_json& last = calls->back();
-  ordered_json& call = last.contains("function") && last["function"].is_object() ? last["function"] : last;
+  ordered_json& call = called_function(calls->back());
   const bool has_arguments = call.contains("arguments") && !call["arguments"].empty();
   if (!has_arguments && !call.contains("name")) return;
   ordered_json& target = call[has_arguments ? "arguments" : "name"];

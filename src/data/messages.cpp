@@ -20,6 +20,8 @@ bool is_message(const ordered_json& value) {
   return value.is_object() && (value.contains("role") || value.contains("from"));
 }
 
+bool all_messages(const ordered_json& list) { return std::all_of(list.begin(), list.end(), is_message); }
+
 bool looks_like_object_list(std::string_view text) {
   text = trim(text);
   return text.starts_with('[') && trim(text.substr(1)).starts_with('{');
@@ -34,7 +36,7 @@ Cell classify_text(const std::string& text) {
   if (!looks_like_object_list(text)) return {CellKind::text, {}};
   const auto parsed = parse_json(text);
   if (!parsed.problem)
-    return {std::all_of(parsed.value.begin(), parsed.value.end(), is_message) ? CellKind::messages : CellKind::text, {}};
+    return {all_messages(parsed.value) ? CellKind::messages : CellKind::text, {}};
   if (!names_roles(text)) return {CellKind::text, {}};
   return {CellKind::unusable, fmt::format("text that looks like a message list but is not JSON (character {}: {}; "
                                           "strings take double quotes)",
@@ -74,11 +76,6 @@ ordered_json plain_content(const ordered_json& content, const std::string& where
   if (content.is_array()) return parts_text(content, where);
   if (content.is_object()) throw UserError("{}: content is an object; expected text or a list of text parts", where);
   return cell_text(content);
-}
-
-// {"type": "function", "function": {name, arguments}}, or {name, arguments} alone.
-ordered_json& called_function(ordered_json& call) {
-  return call.contains("function") && call["function"].is_object() ? call["function"] : call;
 }
 
 // As Python's json.dumps(value, ensure_ascii=False) writes it.
@@ -174,12 +171,16 @@ Cell classify_cell(const ordered_json* value) {
   if (value->is_string()) return classify_text(value->get_ref<const std::string&>());
   if (value->is_object()) return {CellKind::unusable, "an object"};
   if (!value->is_array()) return {CellKind::text, {}};
-  if (std::all_of(value->begin(), value->end(), is_message)) return {CellKind::messages, {}};
+  if (all_messages(*value)) return {CellKind::messages, {}};
   return {CellKind::unusable, fmt::format("a list whose elements are not messages; {}", kExpected)};
 }
 
 std::string cell_text(const ordered_json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+ordered_json& called_function(ordered_json& call) {
+  return call.contains("function") && call["function"].is_object() ? call["function"] : call;
 }
 
 Conversation read_conversation(const ordered_json& row, const std::string& column, const std::string& where) {

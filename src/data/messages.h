@@ -38,6 +38,9 @@ nlohmann::ordered_json with_blank_contents(nlohmann::ordered_json messages);
 nlohmann::ordered_json with_text_arguments(nlohmann::ordered_json messages);
 std::vector<std::string> tool_call_names(const nlohmann::ordered_json& messages);
 
+// The object of a tool call that has name and arguments: its "function", or the call itself.
+nlohmann::ordered_json& called_function(nlohmann::ordered_json& call);
+
 bool is_assistant(const nlohmann::ordered_json& message);
 // The message's content, "" when absent or null.
 std::string_view content_of(const nlohmann::ordered_json& message);

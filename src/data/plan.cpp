@@ -76,8 +76,8 @@ int64_t updates_per_epoch(int64_t items, const BatchShape& shape) {
 EpochPlan::EpochPlan(int64_t items, uint64_t seed, int64_t epoch, const BatchShape& shape, bool shuffle)
     : order_(shuffle ? random_permutation(items, seed + static_cast<uint64_t>(epoch)) : identity(items)),
       shape_(shape) {
-  AIT_CHECK(shape.batch_size > 0 && shape.accumulation > 0 && shape.world_size > 0, "batch {}, accumulation {}, ranks {}",
-            shape.batch_size, shape.accumulation, shape.world_size);
+  AIT_CHECK(shape.batch_size > 0 && shape.accumulation > 0 && shape.world_size > 0,
+            "batch {}, accumulation {}, ranks {}", shape.batch_size, shape.accumulation, shape.world_size);
 }
 
 int64_t EpochPlan::updates() const { return updates_per_epoch(static_cast<int64_t>(order_.size()), shape_); }
