@@ -131,6 +131,30 @@ TEST(Safetensors, ElementRanges) {
   EXPECT_THROW(store->read_f32(info, 1, std::numeric_limits<int64_t>::max(), part.data()), BugError);
 }
 
+int64_t resident_file_pages_kib() {
+  std::ifstream status("/proc/self/status");
+  int64_t kib = 0;
+  // Files in a tmpfs are counted as shared memory.
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("RssFile:") || line.starts_with("RssShmem:")) kib += std::stoll(line.substr(line.find(':') + 1));
+  return kib;
+}
+
+TEST(Safetensors, PagesDoNotStayResident) {
+  const TempDir folder;
+  const std::vector<float> values(8 << 20, 1.0f);  // 32 MiB
+  const auto store = open_safetensors(folder.write("w.safetensors", f32_file("w", values)));
+  const TensorInfo& info = store->tensors().at("w");
+  std::vector<float> out(values.size());
+  const int64_t before = resident_file_pages_kib();
+  store->read_f32(info, 0, info.elements(), out.data());
+  EXPECT_LT(resident_file_pages_kib() - before, 4096);
+  for (int64_t at = 0; at < info.elements(); at += 4096) store->read_f32(info, at, 4096, out.data());
+  EXPECT_GT(resident_file_pages_kib() - before, 16384);
+  store->release_pages();
+  EXPECT_LT(resident_file_pages_kib() - before, 4096);
+}
+
 TEST(Safetensors, ConversionsAreExact) {
   const TempDir folder;
   const std::string header =
