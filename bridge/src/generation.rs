@@ -45,38 +45,57 @@ pub fn take_marks(rendered: &str) -> (String, Vec<(usize, usize)>) {
 }
 
 /// Replaces the tags; whitespace control (`{%-`, `-%}`) and lines stay as they are. Gives the number of blocks.
-pub fn rewrite(source: &str) -> (String, usize) {
+pub fn rewrite(source: &str) -> Result<(String, usize), String> {
     let mut out = String::with_capacity(source.len());
     let mut blocks = 0;
+    let mut open: Vec<&str> = Vec::new();
     let mut rest = source;
     while let Some(at) =
         rest.find("{{").into_iter().chain(rest.find("{%")).chain(rest.find("{#")).min()
     {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
-        let length = construct_length(rest);
-        let construct = &rest[..length];
-        rest = &rest[length..];
-        match simple_tag(construct) {
-            Some("generation") => {
+        let construct = &rest[..construct_length(rest)];
+        rest = &rest[construct.len()..];
+        let tag = tag_of(construct);
+        match tag {
+            "generation" => {
                 blocks += 1;
-                out.push_str(&construct.replacen("generation", &format!("filter {FILTER}"), 1));
+                out.push_str(&construct.replacen(tag, &format!("filter {FILTER}"), 1));
             }
-            Some("endgeneration") => {
-                out.push_str(&construct.replacen("endgeneration", "endfilter", 1))
-            }
-            Some("raw") => {
-                // Between raw and endraw nothing is a tag.
-                let body = end_of_raw(rest);
-                out.push_str(construct);
-                out.push_str(&rest[..body]);
-                rest = &rest[body..];
-            }
+            "endgeneration" => out.push_str(&construct.replacen(tag, "endfilter", 1)),
             _ => out.push_str(construct),
+        }
+        follow(&mut open, tag).map_err(|error| {
+            let line = source[..source.len() - rest.len()].matches('\n').count() + 1;
+            format!("line {line}: syntax error: {error}")
+        })?;
+        if tag == "raw" {
+            // Between raw and endraw nothing is a tag.
+            let body = end_of_raw(rest);
+            out.push_str(&rest[..body]);
+            rest = &rest[body..];
         }
     }
     out.push_str(rest);
-    (out, blocks)
+    Ok((out, blocks))
+}
+
+/// Keeps the open loops and generation blocks. Leaving a block by break would lose what it holds.
+fn follow<'a>(open: &mut Vec<&'a str>, tag: &'a str) -> Result<(), String> {
+    let innermost = open.last().copied();
+    match (tag.split_whitespace().next().unwrap_or_default(), innermost) {
+        (word @ ("for" | "generation"), _) => open.push(word),
+        ("endfor", Some("for")) | ("endgeneration", Some("generation")) => {
+            open.pop();
+        }
+        ("endgeneration", _) => return Err("endgeneration without generation".into()),
+        (word @ ("break" | "continue"), Some("generation")) => {
+            return Err(format!("{word} would leave a generation block"));
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
 /// Length of the comment, expression or tag that `text` begins with; to the end of the text when it is not closed.
@@ -103,11 +122,12 @@ fn construct_length(text: &str) -> usize {
     text.len()
 }
 
-/// The word of a tag that holds nothing else.
-fn simple_tag(construct: &str) -> Option<&str> {
-    let inner = construct.strip_prefix("{%")?.strip_suffix("%}")?;
+/// What stands in a tag (`{% ... %}`), without whitespace control; nothing for other constructs.
+fn tag_of(construct: &str) -> &str {
+    let inner = construct.strip_prefix("{%").and_then(|inner| inner.strip_suffix("%}"));
+    let inner = inner.unwrap_or_default();
     let inner = inner.strip_prefix(['-', '+']).unwrap_or(inner);
-    Some(inner.strip_suffix(['-', '+']).unwrap_or(inner).trim())
+    inner.strip_suffix(['-', '+']).unwrap_or(inner).trim()
 }
 
 fn end_of_raw(text: &str) -> usize {
@@ -115,7 +135,7 @@ fn end_of_raw(text: &str) -> usize {
     while let Some(at) = text[from..].find("{%") {
         let begin = from + at;
         let length = construct_length(&text[begin..]);
-        if simple_tag(&text[begin..begin + length]) == Some("endraw") {
+        if tag_of(&text[begin..begin + length]) == "endraw" {
             return begin;
         }
         from = begin + 2;

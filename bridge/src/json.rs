@@ -43,17 +43,12 @@ pub fn tojson(value: Value, positional: Rest<Value>, named: Kwargs) -> Result<St
     Ok(out)
 }
 
+#[derive(Default)]
 struct Style {
     ascii: bool,
     indent: Option<String>,
     separators: Option<(String, String)>,
     sorted: bool,
-}
-
-impl Default for Style {
-    fn default() -> Self {
-        Style { ascii: false, indent: None, separators: None, sorted: false }
-    }
 }
 
 impl Style {

@@ -60,3 +60,10 @@ mod ffi {
         fn render(self: &TemplateHandle, variables: &[u8]) -> RenderResult;
     }
 }
+
+// C++ calls both from several threads at once.
+const _: fn() = || {
+    fn shared<T: Send + Sync>() {}
+    shared::<TokenizerHandle>();
+    shared::<TemplateHandle>();
+};

@@ -10,6 +10,8 @@ use crate::guard::guard;
 use crate::{generation, json, python};
 
 const NAME: &str = "chat_template";
+/// What one rendering may cost: instructions, and 64-byte pieces of text it makes (so about 1 GiB in all).
+const FUEL: u64 = 20_000_000;
 
 thread_local! {
     /// The message of raise_exception in the rendering that goes on in this thread.
@@ -28,7 +30,7 @@ pub fn compile_template(source: &[u8]) -> Result<Box<TemplateHandle>, String> {
             std::str::from_utf8(source).map_err(|error| format!("not valid UTF-8: {error}"))?;
         // jinja2 reads all line ends as \n.
         let source = source.replace("\r\n", "\n").replace('\r', "\n");
-        let (rewritten, generation_blocks) = generation::rewrite(&source);
+        let (rewritten, generation_blocks) = generation::rewrite(&source)?;
         let mut environment = environment()?;
         environment.add_template_owned(NAME, rewritten).map_err(|error| describe(&error))?;
         Ok(Box::new(TemplateHandle { environment, source, generation_blocks }))
@@ -39,6 +41,7 @@ pub fn compile_template(source: &[u8]) -> Result<Box<TemplateHandle>, String> {
 fn environment() -> Result<Environment<'static>, String> {
     let mut environment = Environment::new();
     let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
+    environment.set_fuel(Some(FUEL));
     environment.set_syntax(syntax.map_err(|error| error.to_string())?);
     environment.set_unknown_method_callback(python::unknown_method);
     environment
@@ -127,6 +130,10 @@ impl TemplateHandle {
 
 fn describe(error: &Error) -> String {
     let what = match error.detail() {
+        _ if error.kind() == ErrorKind::OutOfFuel => {
+            "the template makes more text, or takes more steps, than one conversation can need"
+                .into()
+        }
         Some(detail) => format!("{}: {detail}", error.kind()),
         None => error.kind().to_string(),
     };

@@ -47,8 +47,10 @@ Files read_files(const fs::path& folder) {
 }
 
 [[noreturn]] void refuse_without_tokenizer(const fs::path& folder, const Files& files) {
-  if (!fs::is_directory(folder))
-    throw UserError("[text] the model folder {} does not exist", folder.string());
+  if (!fs::is_directory(folder)) {
+    throw UserError("[text] the model {} {}", folder.string(),
+                    fs::exists(folder) ? "is neither a folder nor a GGUF file" : "does not exist");
+  }
   const bool older = files.contains("tokenizer.model") || files.contains("spiece.model") ||
                      files.contains("vocab.json") || files.contains("vocab.txt");
   throw UserError(

@@ -98,6 +98,27 @@ TEST(ChatTemplate, GenerationTagsOnlyWhereTheyAreTags) {
   EXPECT_FALSE(rendered.has_generation_tags);
 }
 
+TEST(ChatTemplate, GenerationBlocksAreClosedWhereTheyBegan) {
+  const auto compile = [](const std::string& source) {
+    return [source] { ChatTemplate(source, {}, "here"); };
+  };
+  expect_user_error(compile("\n{% endgeneration %}"), {"line 2", "endgeneration"});
+  expect_user_error(
+      compile(
+          "{% for m in messages %}\n{% generation %}{% break %}{% endgeneration %}{% endfor %}"),
+      {"line 2", "break", "generation"});
+  EXPECT_EQ(generated("{% generation %}{% for m in messages %}{{ m.role }}{% break %}{% endfor %}!"
+                      "{% endgeneration %}"),
+            (std::vector<std::string>{"user!"}));
+}
+
+TEST(ChatTemplate, EndlessWorkIsAnError) {
+  const std::string loops =
+      "{% for a in range(99999) %}{% for b in range(99999) %}{{ '' }}{% endfor %}{% endfor %}";
+  EXPECT_NE(refusal("\n" + loops).find("line 2: the template makes more"), std::string::npos);
+  EXPECT_NE(refusal("{{ 'x' * 100000000000 }}").find("makes more text"), std::string::npos);
+}
+
 TEST(ChatTemplate, TextMayHoldTheMarksOfGenerationTags) {
   const std::string odd =
       "a\xef\xb7\x90"
