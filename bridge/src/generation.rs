@@ -1,5 +1,5 @@
-//! `{% generation %}` blocks, which minijinja does not know: they become filter blocks whose filter puts private marks
-//! round the text; after rendering the marks are found and taken out.
+//! `{% generation %}` blocks, which minijinja does not know: they become filter blocks whose filter
+//! puts private marks round the text; after rendering the marks are found and taken out.
 use std::cell::Cell;
 
 pub const FILTER: &str = "__generation__";
@@ -23,7 +23,8 @@ pub fn choose_marks(used: [&str; 2]) -> Result<(), String> {
     Ok(())
 }
 
-/// Takes the marks out of `rendered`; gives the text and the byte ranges they stood round, by their begin.
+/// Takes the marks out of `rendered`; gives the text and the byte ranges they stood round, by their
+/// begin.
 pub fn take_marks(rendered: &str) -> (String, Vec<(usize, usize)>) {
     let (open, close) = MARKS.get();
     let mut text = String::with_capacity(rendered.len());
@@ -44,7 +45,8 @@ pub fn take_marks(rendered: &str) -> (String, Vec<(usize, usize)>) {
     (text, spans)
 }
 
-/// Replaces the tags; whitespace control (`{%-`, `-%}`) and lines stay as they are. Gives the number of blocks.
+/// Replaces the tags; whitespace control (`{%-`, `-%}`) and lines stay as they are. Gives the
+/// number of blocks.
 pub fn rewrite(source: &str) -> Result<(String, usize), String> {
     let mut out = String::with_capacity(source.len());
     let mut blocks = 0;
@@ -98,7 +100,8 @@ fn follow<'a>(open: &mut Vec<&'a str>, tag: &'a str) -> Result<(), String> {
     Ok(())
 }
 
-/// Length of the comment, expression or tag that `text` begins with; to the end of the text when it is not closed.
+/// Length of the comment, expression or tag that `text` begins with; to the end of the text when it
+/// is not closed.
 fn construct_length(text: &str) -> usize {
     let bytes = text.as_bytes();
     if bytes[1] == b'#' {

@@ -1,4 +1,5 @@
-//! JSON in (the template's variables) and out (`tojson`, which is Python's `json.dumps` in chat templates).
+//! JSON in (the template's variables) and out (`tojson`, which is Python's `json.dumps` in chat
+//! templates).
 use std::fmt::Write;
 
 use minijinja::value::{Kwargs, Rest, ValueKind};

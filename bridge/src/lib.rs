@@ -1,5 +1,6 @@
-//! What C++ sees of the Rust crates `tokenizers` and `minijinja`. Every failure crosses as a message: a panic inside
-//! is caught (cxx would abort the process), so callers only ever meet `rust::Error` or an `error` field.
+//! What C++ sees of the Rust crates `tokenizers` and `minijinja`. Every failure crosses as a
+//! message: a panic inside is caught (cxx would abort the process), so callers only ever meet
+//! `rust::Error` or an `error` field.
 mod generation;
 mod guard;
 mod json;

@@ -1,10 +1,12 @@
-//! Values as Python writes them: what jinja2's users see when a template prints a float, a list or a dict.
+//! Values as Python writes them: what jinja2's users see when a template prints a float, a list or
+//! a dict.
 use std::fmt::Write;
 
 use minijinja::value::ValueKind;
 use minijinja::{Error, ErrorKind, State, Value};
 
-/// `str(value)`, except that None is written as nothing: the word must never reach a rendered conversation.
+/// `str(value)`, except that None is written as nothing: the word must never reach a rendered
+/// conversation.
 pub fn str_of(value: &Value) -> String {
     match value.kind() {
         ValueKind::None => String::new(),

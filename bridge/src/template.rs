@@ -10,7 +10,8 @@ use crate::guard::guard;
 use crate::{generation, json, python};
 
 const NAME: &str = "chat_template";
-/// What one rendering may cost: instructions, and 64-byte pieces of text it makes (so about 1 GiB in all).
+/// What one rendering may cost: instructions, and 64-byte pieces of text it makes (so about 1 GiB
+/// in all).
 const FUEL: u64 = 20_000_000;
 
 thread_local! {
@@ -37,7 +38,8 @@ pub fn compile_template(source: &[u8]) -> Result<Box<TemplateHandle>, String> {
     })
 }
 
-/// Hugging Face's environment: jinja2 with trim_blocks and lstrip_blocks, without escaping, plus its own functions.
+/// Hugging Face's environment: jinja2 with trim_blocks and lstrip_blocks, without escaping, plus
+/// its own functions.
 fn environment() -> Result<Environment<'static>, String> {
     let mut environment = Environment::new();
     let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
@@ -55,7 +57,8 @@ fn environment() -> Result<Environment<'static>, String> {
     environment.add_filter("escape", python::escape);
     // Here None can be looped over, in Python it cannot; templates ask before they take a length.
     environment.add_test("iterable", |value: &Value| !value.is_none() && value.try_iter().is_ok());
-    // In Python a string and a dict have a length and items, which is all that jinja2 asks of a sequence.
+    // In Python a string and a dict have a length and items, which is all that jinja2 asks of a
+    // sequence.
     environment.add_test("sequence", |value: &Value| {
         matches!(
             value.kind(),
@@ -76,7 +79,8 @@ fn strftime_now(format: String) -> Result<String, Error> {
     };
     let pattern = CString::new(format.as_str()).map_err(|_| failed())?;
     let mut buffer = [0u8; 1024];
-    // SAFETY: `moment` is filled by localtime_r before it is read; strftime writes at most buffer.len() bytes.
+    // SAFETY: `moment` is filled by localtime_r before it is read; strftime writes at most
+    // buffer.len() bytes.
     let written = unsafe {
         let seconds = libc::time(std::ptr::null_mut());
         let mut moment: libc::tm = std::mem::zeroed();

@@ -29,7 +29,8 @@ struct DeclaredToken {
 pub fn load_tokenizer(json: &[u8]) -> Result<Box<TokenizerHandle>, String> {
     guard(|| {
         let mut tokenizer = Tokenizer::from_bytes(json).map_err(|error| error.to_string())?;
-        // Lengths are the caller's business: limits stored in the file would cut or fill rows silently.
+        // Lengths are the caller's business: limits stored in the file would cut or fill rows
+        // silently.
         tokenizer.with_truncation(None).map_err(|error| error.to_string())?;
         tokenizer.with_padding(None);
         keep_blanks_in_offsets(&mut tokenizer);
@@ -42,7 +43,8 @@ pub fn load_tokenizer(json: &[u8]) -> Result<Box<TokenizerHandle>, String> {
     })
 }
 
-/// `tokenizers` numbers added tokens on from the last one, whatever the file says; so does every program over it.
+/// `tokenizers` numbers added tokens on from the last one, whatever the file says; so does every
+/// program over it.
 fn moved_ids(tokenizer: &Tokenizer, json: &[u8]) -> Result<Vec<String>, String> {
     let declared: Declared = serde_json::from_slice(json).map_err(|error| error.to_string())?;
     let moved = declared.added_tokens.iter().filter_map(|token| {
@@ -54,7 +56,8 @@ fn moved_ids(tokenizer: &Tokenizer, json: &[u8]) -> Result<Vec<String>, String> 
     Ok(moved.collect())
 }
 
-/// `trim_offsets` makes a token of blanks hold nothing at all; a token's range is wanted whole here. Ids are the same.
+/// `trim_offsets` makes a token of blanks hold nothing at all; a token's range is wanted whole
+/// here. Ids are the same.
 fn keep_blanks_in_offsets(tokenizer: &mut Tokenizer) {
     if let Some(processor) = tokenizer.get_post_processor() {
         let mut processor = processor.clone();
