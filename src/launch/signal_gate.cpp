@@ -9,13 +9,38 @@
 
 namespace aitraining::launch {
 
+namespace {
+
+constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGHUP};
+
+bool is_ignored(int number) {
+  struct sigaction action {};
+  ::sigaction(number, nullptr, &action);
+  return action.sa_handler == SIG_IGN;
+}
+
+// Only what is allowed in a signal handler.
+void end_process(int number) {
+  constexpr char kMessage[] = "\n[INTERRUPTED] Training cancelled by user.\n";
+  [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, kMessage, sizeof(kMessage) - 1);
+  ::_exit(128 + number);
+}
+
+}  // namespace
+
+void exit_on_signals() {
+  struct sigaction action {};
+  action.sa_handler = end_process;
+  for (int number : kEndingSignals) {
+    if (!is_ignored(number)) ::sigaction(number, &action, nullptr);
+  }
+}
+
 SignalGate::SignalGate() {
   sigset_t taken;
   sigemptyset(&taken);
-  for (int number : {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction action {};
-    ::sigaction(number, nullptr, &action);
-    if (action.sa_handler != SIG_IGN) sigaddset(&taken, number);
+  for (int number : kEndingSignals) {
+    if (!is_ignored(number)) sigaddset(&taken, number);
   }
   ::sigprocmask(SIG_BLOCK, &taken, &previous_);
   descriptor_ = FileDescriptor(::signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));

@@ -155,6 +155,7 @@ int supervise(const LaunchPlan& plan, const std::string& params_file, const std:
   }
   for (const std::string& name : rank_variables()) ::unsetenv(name.c_str());
   ::setenv("OMP_NUM_THREADS", std::to_string(plan.threads_per_rank).c_str(), 0);
+  exit_on_signals();
   return run_rank_in_process(params_file);
 }
 

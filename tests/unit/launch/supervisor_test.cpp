@@ -21,6 +21,7 @@
 #include "aitraining/core/files.h"
 #include "aitraining/core/strings.h"
 #include "environment.h"
+#include "signal_gate.h"
 
 namespace aitraining::launch {
 namespace {
@@ -238,6 +239,16 @@ TEST_F(Supervised, AProgramThatCannotBeStartedIsAnError) {
   LaunchPlan plan;
   plan.ranks = 2;
   EXPECT_THROW(supervise_ranks(plan, {(folder_ / "none").string(), {}}, folder_.string(), {}), EnvironmentError);
+}
+
+TEST(SingleProcess, SignalsEndItWithTheirExitCode) {
+  for (int number : {SIGINT, SIGTERM, SIGHUP}) {
+    const auto end = [&] {
+      exit_on_signals();
+      ::raise(number);
+    };
+    EXPECT_EXIT(end(), ::testing::ExitedWithCode(128 + number), "INTERRUPTED. Training cancelled by user");
+  }
 }
 
 // A listener on a free port of the loopback address.
