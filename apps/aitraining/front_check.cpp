@@ -16,11 +16,15 @@ void check_model(const std::string& model) {
     if (path.extension() == ".gguf") return;
     throw UserError("model {}: neither a folder nor a .gguf file", path.string());
   }
-  throw UserError("model {}: there is no {}. Models are read from disk; one of the Hugging Face Hub is fetched with "
-                  "`huggingface-cli download {} --local-dir DIR`, then give --model DIR", model, path.string(), model);
+  throw UserError(
+      "model {}: there is no {}. Models are read from disk; one of the Hugging Face Hub is fetched "
+      "with "
+      "`huggingface-cli download {} --local-dir DIR`, then give --model DIR",
+      model, path.string(), model);
 }
 
-void check_split(const config::TrainingParams& params, const std::string& split, const std::string& word) {
+void check_split(const config::TrainingParams& params, const std::string& split,
+                 const std::string& word) {
   data::SftOptions options;
   options.text_column = params.text_column;
   options.text_column_given = params.text_column != "text";

@@ -3,7 +3,8 @@
 
 namespace aitraining {
 
-// What can be found wrong without LibTorch and before any rank starts: model path, data files, columns. UserError.
+// What can be found wrong without LibTorch and before any rank starts: model path, data files,
+// columns. UserError.
 void check_before_launch(const config::TrainingParams& params);
 
 }  // namespace aitraining

@@ -17,7 +17,8 @@ namespace {
 void hide_secrets(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     char* value = std::strchr(argv[i], '=');
-    const std::string name(argv[i], value ? static_cast<size_t>(value - argv[i]) : std::strlen(argv[i]));
+    const std::string name(argv[i],
+                           value ? static_cast<size_t>(value - argv[i]) : std::strlen(argv[i]));
     if (!config::is_secret_flag(name)) continue;
     char* secret = value ? value + 1 : i + 1 < argc ? argv[i + 1] : nullptr;
     if (secret) std::memset(secret, '*', std::strlen(secret));
@@ -30,10 +31,15 @@ int run(int argc, char** argv) {
   using Kind = config::Command::Kind;
   switch (command.kind) {
     case Kind::help:
-    case Kind::version: fmt::print("{}", command.text); return 0;
-    case Kind::run_rank: return launch::run_rank_in_process(command.rank_params);
-    case Kind::tool: return launch::run_tool_in_process(command.tool_request);
-    case Kind::train: return train(std::move(command.config));
+    case Kind::version:
+      fmt::print("{}", command.text);
+      return 0;
+    case Kind::run_rank:
+      return launch::run_rank_in_process(command.rank_params);
+    case Kind::tool:
+      return launch::run_tool_in_process(command.tool_request);
+    case Kind::train:
+      return train(std::move(command.config));
   }
   throw BugError("[bug] a command without an action");
 }

@@ -24,13 +24,15 @@ void print_project(const std::string& folder) {
 void report(const config::ResolvedConfig& config, const launch::LaunchPlan& plan,
             const launch::DeviceInventory& devices) {
   std::string settings(trim(config::describe(config)));
-  for (size_t at = 0; (at = settings.find('\n', at)) != std::string::npos;) settings.replace(at, 1, ", ");
+  for (size_t at = 0; (at = settings.find('\n', at)) != std::string::npos;)
+    settings.replace(at, 1, ", ");
   log::info("settings: {}", settings);
   for (const std::string& note : config.notes) log::info("note: {}", note);
   for (const std::string& note : plan.notes) log::warn("{}", note);
-  log::info("launch: {} rank(s) on {}{}, engine {}, precision {} ({}), {} thread(s) per rank", plan.ranks, plan.device,
-            plan.device == "cuda" ? fmt::format(" ({})", join(devices.names, ", ")) : "", plan.engine, plan.precision,
-            plan.precision_reason, plan.threads_per_rank);
+  log::info("launch: {} rank(s) on {}{}, engine {}, precision {} ({}), {} thread(s) per rank",
+            plan.ranks, plan.device,
+            plan.device == "cuda" ? fmt::format(" ({})", join(devices.names, ", ")) : "",
+            plan.engine, plan.precision, plan.precision_reason, plan.threads_per_rank);
 }
 
 void make_folder(const std::string& folder) {
@@ -49,7 +51,8 @@ int train(config::ResolvedConfig config) {
   const std::string folder = config::project_folder(params);
   check_before_launch(params);
   const launch::DeviceInventory devices = launch::probe_devices();
-  const launch::LaunchPlan plan = launch::make_plan(params, devices, launch::read_launch_inputs(params));
+  const launch::LaunchPlan plan =
+      launch::make_plan(params, devices, launch::read_launch_inputs(params));
   params.device = plan.device;  // the ranks take what was decided here
   make_folder(folder);
   print_project(folder);

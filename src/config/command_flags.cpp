@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "aitraining/core/strings.h"
 #include "draft.h"
@@ -12,8 +12,9 @@
 namespace aitraining::config {
 namespace {
 
-// CLI11 takes the next word as a value whatever it is, so `--model --data-path x` would train a model "--data-path".
-// An option whose value may be absent leaves flags alone; this text, which no shell can pass, then marks the gap.
+// CLI11 takes the next word as a value whatever it is, so `--model --data-path x` would train a
+// model "--data-path". An option whose value may be absent leaves flags alone; this text, which no
+// shell can pass, then marks the gap.
 const std::string kNoValue("\0missing", 8);
 
 std::string underscored(std::string name) {
@@ -61,7 +62,8 @@ void parse(CLI::App& app, std::vector<std::string> arguments, std::vector<std::s
   }
 }
 
-std::optional<std::string> single_value(const std::vector<std::string>& values, const std::string& flag,
+std::optional<std::string> single_value(const std::vector<std::string>& values,
+                                        const std::string& flag,
                                         std::vector<std::string>& problems) {
   if (values.empty()) return std::nullopt;
   if (values.size() > 1) {
@@ -78,21 +80,24 @@ std::string unknown_flag(const std::string& argument) {
   // The part behind '=' may be a secret.
   const std::string name = parameter_name(argument), shown = argument.substr(0, argument.find('='));
   if (is_reference_parameter(name) || is_reference_command_flag(name)) {
-    const Field* near = name == "gradient_accumulation_steps" ? find_field("gradient_accumulation") : nullptr;
+    const Field* near =
+        name == "gradient_accumulation_steps" ? find_field("gradient_accumulation") : nullptr;
     return fmt::format("not supported yet in this build: {}{}", flag_name(name),
                        near ? fmt::format(" (did you mean {}?)", flag_name(near->name)) : "");
   }
   if (name.starts_with("no_")) {
     const Field* negated = find_field(name.substr(3));
     if (negated && negated->boolean()) {
-      return fmt::format("unrecognized arguments: {}; {} is off unless it is given", shown, flag_name(negated->name));
+      return fmt::format("unrecognized arguments: {}; {} is off unless it is given", shown,
+                         flag_name(negated->name));
     }
   }
   const Field* near = nearest_field(name);
   const auto command = nearest(name, {"train", "config", "backend", "help", "version"});
   const std::string suggestion = near ? flag_name(near->name) : command ? "--" + *command : "";
   return fmt::format("unrecognized arguments: {}{}", shown,
-                     suggestion.empty() ? "; see aitraining --help" : fmt::format("; did you mean {}?", suggestion));
+                     suggestion.empty() ? "; see aitraining --help"
+                                        : fmt::format("; did you mean {}?", suggestion));
 }
 
 void report_extras(const std::vector<std::string>& extras, std::vector<std::string>& problems) {
@@ -101,7 +106,8 @@ void report_extras(const std::vector<std::string>& extras, std::vector<std::stri
     const bool flag = extra.size() > 1 && extra.front() == '-';
     if (flag) problems.push_back(unknown_flag(extra));
     // What follows an unknown flag is its value, perhaps a secret: it is not repeated.
-    else if (!value_of_unknown) problems.push_back(fmt::format("unexpected argument '{}'", extra));
+    else if (!value_of_unknown)
+      problems.push_back(fmt::format("unexpected argument '{}'", extra));
     value_of_unknown = flag && extra.find('=') == std::string::npos;
   }
 }
@@ -148,7 +154,8 @@ std::vector<std::string> read_text_flags(const std::vector<std::string>& argumen
   for (size_t i = 0; i < flags.size(); ++i) {
     const auto value = single_value(options[i]->results(), flags[i], problems);
     values.push_back(value.value_or(""));
-    if (options[i]->results().empty()) problems.push_back(fmt::format("{} must be specified", flags[i]));
+    if (options[i]->results().empty())
+      problems.push_back(fmt::format("{} must be specified", flags[i]));
   }
   for (const std::string& extra : app.remaining()) {
     const std::string shown = extra.substr(0, extra.find('='));

@@ -21,7 +21,8 @@ struct CommandFlags {
   std::vector<std::string> problems;
 };
 
-// Arguments after the command word, through CLI11. Unknown flags, repeated flags and missing values become problems.
+// Arguments after the command word, through CLI11. Unknown flags, repeated flags and missing values
+// become problems.
 CommandFlags read_command_flags(const std::vector<std::string>& arguments);
 
 // The same rules for a fixed set of text flags, all required (tools). UserError with every problem.

@@ -34,10 +34,12 @@ void read_environment(Draft& draft) {
 
 // After the file, so that flags win.
 void apply_flags(const CommandFlags& flags, Draft& draft) {
-  for (const GivenFlag& given : flags.given) draft.assign(*given.field, given.value, Origin::flag, given.flag);
+  for (const GivenFlag& given : flags.given)
+    draft.assign(*given.field, given.value, Origin::flag, given.flag);
   if (flags.backend && *flags.backend != "local") {
-    draft.problems.push_back(fmt::format("--backend: Invalid backend: {} (this build runs on this machine only: local)",
-                                         *flags.backend));
+    draft.problems.push_back(
+        fmt::format("--backend: Invalid backend: {} (this build runs on this machine only: local)",
+                    *flags.backend));
   }
 }
 
@@ -45,7 +47,8 @@ void settle(Draft& draft) {
   TrainingParams& params = draft.config.params;
   for (const auto& [field, text, missing] : find_problems(params)) {
     const std::string name(field->name);
-    if (draft.unreadable.contains(name)) continue;  // reported already; what it holds now is only the default
+    if (draft.unreadable.contains(name))
+      continue;  // reported already; what it holds now is only the default
     const std::string place = draft.given(name) ? draft.where[name] : missing ? "" : name;
     draft.problems.push_back(place.empty() ? text : place + ": " + text);
   }
@@ -59,8 +62,9 @@ Command train_command(const CommandFlags& flags, bool llm) {
   Draft draft;
   draft.problems = flags.problems;
   if (!flags.train && !flags.config_file) {
-    draft.problems.emplace_back(llm ? "nothing to do: add --train" : "nothing to do: give a command (aitraining llm "
-                                                                     "--train ...) or --config FILE");
+    draft.problems.emplace_back(llm ? "nothing to do: add --train"
+                                    : "nothing to do: give a command (aitraining llm "
+                                      "--train ...) or --config FILE");
   }
   if (flags.config_file) read_yaml(*flags.config_file, draft);
   apply_flags(flags, draft);
@@ -88,12 +92,15 @@ Words tool_names() {
 }
 
 Command tools_command(const Words& arguments) {
-  const bool help = std::ranges::any_of(arguments, [](const auto& a) { return a == "--help" || a == "-h"; });
+  const bool help =
+      std::ranges::any_of(arguments, [](const auto& a) { return a == "--help" || a == "-h"; });
   if (arguments.empty() || help) return text_command(Command::Kind::help, help_text());
   const std::string& name = arguments[0];
-  if (name == "convert_to_kohya") throw UserError("not supported yet in this build: tools convert_to_kohya");
+  if (name == "convert_to_kohya")
+    throw UserError("not supported yet in this build: tools convert_to_kohya");
   const auto tool = tools().find(name);
-  if (tool == tools().end()) throw UserError("unknown tool '{}' (available: {})", name, join(tool_names(), ", "));
+  if (tool == tools().end())
+    throw UserError("unknown tool '{}' (available: {})", name, join(tool_names(), ", "));
   const auto values = read_text_flags({arguments.begin() + 1, arguments.end()}, tool->second);
   nlohmann::ordered_json request{{"tool", name}};
   for (size_t i = 0; i < values.size(); ++i) request[parameter_name(tool->second[i])] = values[i];
@@ -127,9 +134,11 @@ Command parse_command_line(const Words& arguments) {
   if (first == "tools") return tools_command({arguments.begin() + 1, arguments.end()});
   const bool llm = first == "llm";
   if (!llm && !first.starts_with("-")) refuse_command(first);
-  const CommandFlags flags = read_command_flags({arguments.begin() + (llm ? 1 : 0), arguments.end()});
+  const CommandFlags flags =
+      read_command_flags({arguments.begin() + (llm ? 1 : 0), arguments.end()});
   if (flags.help) return text_command(Command::Kind::help, help_text());
-  if (flags.version) return text_command(Command::Kind::version, "aitraining " AITRAINING_VERSION "\n");
+  if (flags.version)
+    return text_command(Command::Kind::version, "aitraining " AITRAINING_VERSION "\n");
   return train_command(flags, llm);
 }
 

@@ -8,7 +8,8 @@
 
 namespace aitraining::config {
 
-void Draft::record(const Field& field, Origin origin, const std::string& place, const std::string& problem) {
+void Draft::record(const Field& field, Origin origin, const std::string& place,
+                   const std::string& problem) {
   const std::string name(field.name);
   where[name] = place;
   config.origins[name] = origin;
@@ -17,7 +18,8 @@ void Draft::record(const Field& field, Origin origin, const std::string& place, 
   problems.push_back(place + ": " + problem);
 }
 
-void Draft::assign(const Field& field, std::string_view text, Origin origin, const std::string& place) {
+void Draft::assign(const Field& field, std::string_view text, Origin origin,
+                   const std::string& place) {
   record(field, origin, place, assign_text(config.params, field, text));
 }
 

@@ -12,15 +12,21 @@ namespace aitraining::config {
 namespace {
 
 template <class T>
-struct Plain { using type = T; };
+struct Plain {
+  using type = T;
+};
 template <class T>
-struct Plain<std::optional<T>> { using type = T; };
+struct Plain<std::optional<T>> {
+  using type = T;
+};
 
 // Calls f with the member pointer and a null pointer of the plain type that the member holds.
 template <class F>
 auto with_type(const Field& field, F f) {
   return std::visit(
-      [&]<class T>(T TrainingParams::* member) { return f(member, static_cast<typename Plain<T>::type*>(nullptr)); },
+      [&]<class T>(T TrainingParams::*member) {
+        return f(member, static_cast<typename Plain<T>::type*>(nullptr));
+      },
       field.member);
 }
 
@@ -42,9 +48,15 @@ std::optional<Value> parse(std::string_view text, bool*) {
   if (word == "false" || word == "no" || word == "off") return false;
   return std::nullopt;
 }
-std::optional<Value> parse(std::string_view text, int64_t*) { return parse_number<int64_t>(text); }
-std::optional<Value> parse(std::string_view text, double*) { return parse_number<double>(text); }
-std::optional<Value> parse(std::string_view text, std::string*) { return std::string(text); }
+std::optional<Value> parse(std::string_view text, int64_t*) {
+  return parse_number<int64_t>(text);
+}
+std::optional<Value> parse(std::string_view text, double*) {
+  return parse_number<double>(text);
+}
+std::optional<Value> parse(std::string_view text, std::string*) {
+  return std::string(text);
+}
 
 bool is_null_word(std::string_view text) {
   const std::string word = to_lower(text);
@@ -64,7 +76,9 @@ std::string wrong_type(const Field& field, std::string_view text) {
   return fmt::format("'{}' is not {}", text, type_name(field));
 }
 
-std::string bound_text(double bound) { return fmt::format("{}", bound); }
+std::string bound_text(double bound) {
+  return fmt::format("{}", bound);
+}
 
 std::string range_text(const Range& range) {
   std::string text;
@@ -89,8 +103,9 @@ std::string check_choice(const Field& field, const std::string& value) {
   if (field.choices.empty()) return {};
   if (std::ranges::count(field.choices, value)) return {};
   if (std::ranges::count(field.later, value)) {
-    return fmt::format("not supported yet in this build: {} {} (available: {}){}{}", field.name, value,
-                       join(field.choices, ", "), field.later_advice.empty() ? "" : ". ", field.later_advice);
+    return fmt::format("not supported yet in this build: {} {} (available: {}){}{}", field.name,
+                       value, join(field.choices, ", "), field.later_advice.empty() ? "" : ". ",
+                       field.later_advice);
   }
   if (!field.wrong_choice.empty()) return fmt::format(fmt::runtime(field.wrong_choice), value);
   const auto near = nearest(value, field.choices);
@@ -146,17 +161,22 @@ std::string assign_text(TrainingParams& params, const Field& field, std::string_
   return {};
 }
 
-std::string assign_json(TrainingParams& params, const Field& field, const nlohmann::ordered_json& value) {
+std::string assign_json(TrainingParams& params, const Field& field,
+                        const nlohmann::ordered_json& value) {
   // In the resolved file null is "unset", also where the user's own null means something else.
   if (value.is_null() && field.optional()) {
     set_value(params, field, Value());
     return {};
   }
   const Value taken = with_type(field, [&]<class T>(auto, T*) -> Value {
-    if constexpr (std::is_same_v<T, bool>) return value.is_boolean() ? Value(value.get<bool>()) : Value();
-    if constexpr (std::is_same_v<T, int64_t>) return value.is_number_integer() ? Value(value.get<int64_t>()) : Value();
-    if constexpr (std::is_same_v<T, double>) return value.is_number() ? Value(value.get<double>()) : Value();
-    if constexpr (std::is_same_v<T, std::string>) return value.is_string() ? Value(value.get<std::string>()) : Value();
+    if constexpr (std::is_same_v<T, bool>)
+      return value.is_boolean() ? Value(value.get<bool>()) : Value();
+    if constexpr (std::is_same_v<T, int64_t>)
+      return value.is_number_integer() ? Value(value.get<int64_t>()) : Value();
+    if constexpr (std::is_same_v<T, double>)
+      return value.is_number() ? Value(value.get<double>()) : Value();
+    if constexpr (std::is_same_v<T, std::string>)
+      return value.is_string() ? Value(value.get<std::string>()) : Value();
   });
   if (std::holds_alternative<std::monostate>(taken)) return wrong_type(field, value.dump());
   set_value(params, field, taken);
@@ -166,8 +186,10 @@ std::string assign_json(TrainingParams& params, const Field& field, const nlohma
 nlohmann::ordered_json to_json_value(const Value& value) {
   return std::visit(
       []<class T>(const T& v) -> nlohmann::ordered_json {
-        if constexpr (std::is_same_v<T, std::monostate>) return nullptr;
-        else return v;
+        if constexpr (std::is_same_v<T, std::monostate>)
+          return nullptr;
+        else
+          return v;
       },
       value);
 }
@@ -179,7 +201,8 @@ std::string check_value(const TrainingParams& params, const Field& field) {
   if (const auto* whole = std::get_if<int64_t>(&value)) number = static_cast<double>(*whole);
   if (const auto* real = std::get_if<double>(&value)) number = *real;
   if (!number || in_range(field.range, *number)) return {};
-  return fmt::format("{} is out of range: {} is {}", value_text(field, value), field.name, range_text(field.range));
+  return fmt::format("{} is out of range: {} is {}", value_text(field, value), field.name,
+                     range_text(field.range));
 }
 
 TrainingParams default_params() {
@@ -197,14 +220,22 @@ const Field* find_field(std::string_view name) {
 
 std::string_view group_title(Group group) {
   switch (group) {
-    case Group::basic: return "Basic";
-    case Group::data: return "Data Processing";
-    case Group::training: return "Training Configuration";
-    case Group::hyperparameters: return "Training Hyperparameters";
-    case Group::sft: return "SFT Training";
-    case Group::peft: return "PEFT/LoRA";
-    case Group::launcher: return "Launcher";
-    case Group::hub: return "Hub Integration";
+    case Group::basic:
+      return "Basic";
+    case Group::data:
+      return "Data Processing";
+    case Group::training:
+      return "Training Configuration";
+    case Group::hyperparameters:
+      return "Training Hyperparameters";
+    case Group::sft:
+      return "SFT Training";
+    case Group::peft:
+      return "PEFT/LoRA";
+    case Group::launcher:
+      return "Launcher";
+    case Group::hub:
+      return "Hub Integration";
   }
   return "";
 }

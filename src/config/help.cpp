@@ -18,8 +18,9 @@ std::string placeholder(const Field& field) {
 
 std::string default_text(const Field& field) {
   if (field.initial == Value("")) return "required";
-  return value_text({.member = field.member, .name = field.name, .group = field.group, .help = field.help},
-                    field.initial);
+  return value_text(
+      {.member = field.member, .name = field.name, .group = field.group, .help = field.help},
+      field.initial);
 }
 
 std::string help_line(const Field& field) {
@@ -43,13 +44,15 @@ constexpr std::string_view kUsage =
     "Fine-tunes language models on CPUs and GPUs.\n\n"
     "  aitraining llm --train --model DIR --data-path DIR --project-name NAME [options]\n"
     "  aitraining --config FILE.yaml [options]        options given as flags win over the file\n"
-    "  aitraining tools merge-llm-adapter --base-model-path DIR --adapter-path DIR --output-folder DIR\n"
+    "  aitraining tools merge-llm-adapter --base-model-path DIR --adapter-path DIR --output-folder "
+    "DIR\n"
     "  aitraining tools tokenize|logits --model DIR --input FILE.jsonl --output FILE\n"
     "  aitraining --version | --help\n\n"
     "Flags may be written with hyphens or underscores. Values in brackets are the defaults.\n\n"
     "Command\n"
     "  --train\n      Train; needed without --config\n"
-    "  --config FILE\n      YAML file with task, backend, base_model, project_name, data, log and params\n"
+    "  --config FILE\n      YAML file with task, backend, base_model, project_name, data, log and "
+    "params\n"
     "  --backend local\n      Where to run; only local\n";
 
 }  // namespace
@@ -71,7 +74,8 @@ std::string describe(const ResolvedConfig& config) {
   for (const Field& field : field_table()) {
     const auto origin = config.origins.find(std::string(field.name));
     if (origin == config.origins.end()) continue;
-    text += fmt::format("{} = {} ({})\n", field.name, value_text(field, get_value(config.params, field)),
+    text += fmt::format("{} = {} ({})\n", field.name,
+                        value_text(field, get_value(config.params, field)),
                         kOrigins[static_cast<int>(origin->second)]);
   }
   return text;
@@ -80,14 +84,17 @@ std::string describe(const ResolvedConfig& config) {
 bool is_secret_flag(const std::string& argument) {
   std::string name = argument;
   std::ranges::replace(name, '_', '-');
-  return std::ranges::any_of(field_table(), [&](const Field& f) { return f.secret && flag_name(f.name) == name; });
+  return std::ranges::any_of(field_table(),
+                             [&](const Field& f) { return f.secret && flag_name(f.name) == name; });
 }
 
 std::string flag_list() {
-  std::vector<std::string> lines{"--backend local", "--config FILE", "--help, -h", "--train", "--version, -v"};
+  std::vector<std::string> lines{"--backend local", "--config FILE", "--help, -h", "--train",
+                                 "--version, -v"};
   for (const Field& field : field_table()) {
     const std::string flag = flag_name(field.name), value = placeholder(field);
-    lines.push_back(fmt::format("{}{}{} [{}]", flag, value.empty() ? "" : " ", value, default_text(field)));
+    lines.push_back(
+        fmt::format("{}{}{} [{}]", flag, value.empty() ? "" : " ", value, default_text(field)));
     if (field.has_negation()) lines.push_back("--no-" + flag.substr(2));
   }
   std::ranges::sort(lines);
@@ -97,17 +104,20 @@ std::string flag_list() {
 std::string parameters_markdown() {
   std::string text =
       "# Parameters\n\n"
-      "Made from the parameter table in `src/config/field_table.cpp`; a test compares this file with it.\n\n"
-      "In YAML the names stand under `params`; flags are the same names with `--` and hyphens (underscores work too).\n";
+      "Made from the parameter table in `src/config/field_table.cpp`; a test compares this file "
+      "with it.\n\n"
+      "In YAML the names stand under `params`; flags are the same names with `--` and hyphens "
+      "(underscores work too).\n";
   for (Group group : kGroups) {
-    text += fmt::format("\n## {}\n\n| name | values | default | trainers | meaning |\n|---|---|---|---|---|\n",
-                        group_title(group));
+    text += fmt::format(
+        "\n## {}\n\n| name | values | default | trainers | meaning |\n|---|---|---|---|---|\n",
+        group_title(group));
     for (const Field& field : field_table()) {
       if (field.group != group) continue;
       const std::string values = field.boolean() ? "true, false" : join(field.choices, ", ");
       text += fmt::format("| `{}` | {} | {} | {} | {} |\n", field.name,
-                          values.empty() ? type_name(field).substr(2) : values, default_text(field), field.trainers,
-                          escaped(field.help));
+                          values.empty() ? type_name(field).substr(2) : values, default_text(field),
+                          field.trainers, escaped(field.help));
     }
   }
   return text;

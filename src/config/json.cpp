@@ -23,8 +23,9 @@ TrainingParams from_json(const nlohmann::ordered_json& json, const std::string& 
     const Field* field = find_field(key);
     if (!field || field->secret) {
       const Field* near = nearest_field(key);
-      problems.push_back(fmt::format("{}: unknown key '{}'{}", origin, key,
-                                     near && !field ? fmt::format("; did you mean '{}'?", near->name) : ""));
+      problems.push_back(
+          fmt::format("{}: unknown key '{}'{}", origin, key,
+                      near && !field ? fmt::format("; did you mean '{}'?", near->name) : ""));
       continue;
     }
     const std::string problem = assign_json(params, *field, value);

@@ -12,16 +12,19 @@ bool given_by_user(const Draft& draft, std::string_view name) {
   return origin != draft.config.origins.end() && origin->second != Origin::environment;
 }
 
-void note_without_effect(Draft& draft, std::initializer_list<std::string_view> names, std::string_view reason) {
+void note_without_effect(Draft& draft, std::initializer_list<std::string_view> names,
+                         std::string_view reason) {
   for (std::string_view name : names) {
-    if (given_by_user(draft, name)) draft.config.notes.push_back(fmt::format("{} has no effect: {}", name, reason));
+    if (given_by_user(draft, name))
+      draft.config.notes.push_back(fmt::format("{} has no effect: {}", name, reason));
   }
 }
 
 void note_evaluation(Draft& draft) {
   const TrainingParams& p = draft.config.params;
   if (!p.valid_split) {
-    note_without_effect(draft, {"eval_strategy", "eval_steps"}, "there is no valid_split to evaluate on");
+    note_without_effect(draft, {"eval_strategy", "eval_steps"},
+                        "there is no valid_split to evaluate on");
   } else if (p.eval_strategy != "steps") {
     note_without_effect(draft, {"eval_steps"}, "eval_strategy is not steps");
   }
@@ -30,8 +33,10 @@ void note_evaluation(Draft& draft) {
 void note_adapter(Draft& draft) {
   const TrainingParams& p = draft.config.params;
   if (!p.peft) {
-    note_without_effect(draft, {"lora_r", "lora_alpha", "lora_dropout", "target_modules", "merge_adapter", "merge_dtype"},
-                        "it is used with --peft only");
+    note_without_effect(
+        draft,
+        {"lora_r", "lora_alpha", "lora_dropout", "target_modules", "merge_adapter", "merge_dtype"},
+        "it is used with --peft only");
   } else if (!p.merge_adapter) {
     note_without_effect(draft, {"merge_dtype"}, "the adapter is not merged");
   }
@@ -42,15 +47,20 @@ void note_adapter(Draft& draft) {
 void add_notes(Draft& draft) {
   const TrainingParams& p = draft.config.params;
   note_without_effect(draft, {"padding"}, "batches carry no padding");
-  note_without_effect(draft, {"attn_implementation"}, "the fastest exact kernel of the device is always used");
+  note_without_effect(draft, {"attn_implementation"},
+                      "the fastest exact kernel of the device is always used");
   note_evaluation(draft);
-  if (p.save_strategy != "steps") note_without_effect(draft, {"save_steps"}, "save_strategy is not steps");
-  if (p.save_strategy == "no") note_without_effect(draft, {"save_total_limit"}, "save_strategy is no");
+  if (p.save_strategy != "steps")
+    note_without_effect(draft, {"save_steps"}, "save_strategy is not steps");
+  if (p.save_strategy == "no")
+    note_without_effect(draft, {"save_total_limit"}, "save_strategy is no");
   note_adapter(draft);
-  note_without_effect(draft, {"token", "username", "repo_id", "hub_private"}, "this build does not upload to the Hub");
+  note_without_effect(draft, {"token", "username", "repo_id", "hub_private"},
+                      "this build does not upload to the Hub");
   note_without_effect(draft, {"wandb_token"}, "W&B logging is not in this build");
   if (p.log == "wandb") {
-    draft.config.notes.emplace_back("W&B logging is not in this build: metrics go to trainer_state.json");
+    draft.config.notes.emplace_back(
+        "W&B logging is not in this build: metrics go to trainer_state.json");
   }
 }
 

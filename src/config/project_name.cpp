@@ -39,22 +39,28 @@ std::string character(const std::string& text, size_t at) {
 }  // namespace
 
 std::string project_name_problem(const std::string& project_name) {
-  if (project_name.front() == '~') return "begins with ~, which only a shell replaces: write the path out";
+  if (project_name.front() == '~')
+    return "begins with ~, which only a shell replaces: write the path out";
   const std::string name = resolve(project_name).filename().string();
   if (name.empty()) return fmt::format("'{}' has no folder name", project_name);
   for (size_t i = 0; i < name.size(); ++i) {
     const auto c = static_cast<unsigned char>(name[i]);
     if ((c < 0x80 && std::isalnum(c)) || c == '-' || c == '_' || c == '.') continue;
-    return fmt::format("'{}' holds {}: project_name must be alphanumeric but can contain hyphens, underscores or dots "
-                       "(its last component; folders above it may have any name)", name, character(name, i));
+    return fmt::format(
+        "'{}' holds {}: project_name must be alphanumeric but can contain hyphens, underscores or "
+        "dots "
+        "(its last component; folders above it may have any name)",
+        name, character(name, i));
   }
   if (name.size() > kLongestName) {
-    return fmt::format("project_name basename cannot be more than {} characters ('{}' has {})", kLongestName, name,
-                       name.size());
+    return fmt::format("project_name basename cannot be more than {} characters ('{}' has {})",
+                       kLongestName, name, name.size());
   }
   return {};
 }
 
-std::string project_folder(const TrainingParams& params) { return resolve(params.project_name).string(); }
+std::string project_folder(const TrainingParams& params) {
+  return resolve(params.project_name).string();
+}
 
 }  // namespace aitraining::config

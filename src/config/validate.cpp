@@ -15,36 +15,46 @@ using Check = std::string (*)(const TrainingParams&);
 std::string check_quantization(const TrainingParams& p) {
   if (!p.quantization) return {};
   if (!p.peft) {
-    return fmt::format("quantization {} without peft: quantized weights cannot be trained themselves. Remove "
-                       "--quantization, or train adapters with --peft (quantized bases are not supported yet in this "
-                       "build)", *p.quantization);
+    return fmt::format(
+        "quantization {} without peft: quantized weights cannot be trained themselves. Remove "
+        "--quantization, or train adapters with --peft (quantized bases are not supported yet in "
+        "this "
+        "build)",
+        *p.quantization);
   }
-  return fmt::format("not supported yet in this build: quantization {}; on every device, CPU and GPU, the frozen base "
-                     "is kept in fp32 or bf16. Remove --quantization, and use --mixed-precision bf16 to keep the base "
-                     "in 16 bit", *p.quantization);
+  return fmt::format(
+      "not supported yet in this build: quantization {}; on every device, CPU and GPU, the frozen "
+      "base "
+      "is kept in fp32 or bf16. Remove --quantization, and use --mixed-precision bf16 to keep the "
+      "base "
+      "in 16 bit",
+      *p.quantization);
 }
 
 std::string check_deterministic(const TrainingParams& p) {
-  return p.deterministic ? "not supported yet in this build: deterministic (remove --deterministic)" : "";
+  return p.deterministic ? "not supported yet in this build: deterministic (remove --deterministic)"
+                         : "";
 }
 
 std::string check_hub(const TrainingParams& p) {
   if (!p.push_to_hub) return {};
-  return "not supported yet in this build: push_to_hub (remove it and upload the project folder, for example with "
+  return "not supported yet in this build: push_to_hub (remove it and upload the project folder, "
+         "for example with "
          "`huggingface-cli upload`)";
 }
 
 std::string check_templates(const TrainingParams& p) {
   if (p.apply_chat_template || !p.chat_template || *p.chat_template == "none") return {};
-  return fmt::format("chat_template '{}' is given while apply_chat_template is false: remove one of the two",
-                     *p.chat_template);
+  return fmt::format(
+      "chat_template '{}' is given while apply_chat_template is false: remove one of the two",
+      *p.chat_template);
 }
 
 std::string check_column(const TrainingParams& p) {
   // Names that the reference gives to its own columns.
-  for (const char* reserved : {"autotrain_text", "autotrain_label", "autotrain_question", "autotrain_answer",
-                               "autotrain_prompt", "autotrain_context", "autotrain_rejected_text",
-                               "autotrain_prompt_start"}) {
+  for (const char* reserved : {"autotrain_text", "autotrain_label", "autotrain_question",
+                               "autotrain_answer", "autotrain_prompt", "autotrain_context",
+                               "autotrain_rejected_text", "autotrain_prompt_start"}) {
     if (p.text_column == reserved) return fmt::format("{} is a reserved column name", reserved);
   }
   return {};

@@ -14,15 +14,25 @@ namespace {
 const std::vector<YamlSection>& sections() {
   static const std::vector<YamlSection> all = [] {
     std::vector<YamlSection> made{
-        {.name = "", .keys = {{"base_model", "model"}, {"project_name", "project_name"}, {"log", "log"}},
-         .sections = {"data", "params", "hub"}, .words = {"task", "backend"}},
+        {.name = "",
+         .keys = {{"base_model", "model"}, {"project_name", "project_name"}, {"log", "log"}},
+         .sections = {"data", "params", "hub"},
+         .words = {"task", "backend"}},
         {.name = "data",
-         .keys = {{"path", "data_path"}, {"train_split", "train_split"}, {"valid_split", "valid_split"},
+         .keys = {{"path", "data_path"},
+                  {"train_split", "train_split"},
+                  {"valid_split", "valid_split"},
                   {"chat_template", "chat_template"}},
-         .sections = {"column_mapping"}, .words = {}},
-        {.name = "column_mapping", .keys = {{"text_column", "text_column"}}, .sections = {}, .words = {}},
-        {.name = "hub", .keys = {{"username", "username"}, {"token", "token"}, {"push_to_hub", "push_to_hub"}},
-         .sections = {}, .words = {}},
+         .sections = {"column_mapping"},
+         .words = {}},
+        {.name = "column_mapping",
+         .keys = {{"text_column", "text_column"}},
+         .sections = {},
+         .words = {}},
+        {.name = "hub",
+         .keys = {{"username", "username"}, {"token", "token"}, {"push_to_hub", "push_to_hub"}},
+         .sections = {},
+         .words = {}},
         {.name = "params", .keys = {}, .sections = {}, .words = {}}};
     for (const Field& field : field_table()) made.back().keys.emplace_back(field.name, field.name);
     return made;
@@ -76,15 +86,19 @@ const YamlSection& yaml_section(std::string_view name) {
 std::string unknown_yaml_key(const YamlSection& section, const std::string& key) {
   std::string name = key;
   std::ranges::replace(name, '-', '_');
-  if (is_reference_parameter(name) || key == "sweep") return fmt::format("not supported yet in this build: {}", key);
+  if (is_reference_parameter(name) || key == "sweep")
+    return fmt::format("not supported yet in this build: {}", key);
   const std::string here = fmt::format("unknown key '{}' {}", key, place_of(section));
   for (const YamlSection& other : sections()) {
     if (has_key(other, key)) return fmt::format("{}: it belongs {}", here, place_of(other));
   }
-  if (const auto near = nearest(key, section.known())) return fmt::format("{}; did you mean '{}'?", here, *near);
-  if (const Field* field = nearest_field(key)) return fmt::format("{}; did you mean {}?", here, usual_place(*field));
-  return section.name == "params" ? here + "; docs/parameters.md lists all"
-                                  : fmt::format("{} (known: {})", here, join(section.known(), ", "));
+  if (const auto near = nearest(key, section.known()))
+    return fmt::format("{}; did you mean '{}'?", here, *near);
+  if (const Field* field = nearest_field(key))
+    return fmt::format("{}; did you mean {}?", here, usual_place(*field));
+  return section.name == "params"
+             ? here + "; docs/parameters.md lists all"
+             : fmt::format("{} (known: {})", here, join(section.known(), ", "));
 }
 
 std::optional<std::string> trainer_of_task(const std::string& task) {

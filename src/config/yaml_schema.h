@@ -11,10 +11,11 @@
 namespace aitraining::config {
 
 struct YamlSection {
-  std::string name;    // "" (top level), "data", "column_mapping", "hub", "params"
-  std::vector<std::pair<std::string, std::string>> keys;  // key -> field; params: every field by its own name
-  std::vector<std::string> sections;                      // nested ones
-  std::vector<std::string> words;                         // keys that are no fields
+  std::string name;  // "" (top level), "data", "column_mapping", "hub", "params"
+  std::vector<std::pair<std::string, std::string>>
+      keys;                           // key -> field; params: every field by its own name
+  std::vector<std::string> sections;  // nested ones
+  std::vector<std::string> words;     // keys that are no fields
 
   const Field* field(std::string_view key) const;
   const YamlSection* inner(std::string_view key) const;
@@ -22,7 +23,8 @@ struct YamlSection {
 };
 
 const YamlSection& yaml_section(std::string_view name);
-// The message for a key that `section` does not have: another section, the nearest name, or not in this build.
+// The message for a key that `section` does not have: another section, the nearest name, or not in
+// this build.
 std::string unknown_yaml_key(const YamlSection& section, const std::string& key);
 
 // "llm-sft" -> "sft"; "llm" -> "" (params decide); nullopt: no such task.

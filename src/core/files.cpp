@@ -17,7 +17,8 @@ namespace fs = std::filesystem;
 namespace {
 
 [[noreturn]] void fail(const char* what, const fs::path& path, int code = errno) {
-  const char* advice = code == ENOSPC || code == EDQUOT ? " (free space on that disk or choose another folder)" : "";
+  const char* advice =
+      code == ENOSPC || code == EDQUOT ? " (free space on that disk or choose another folder)" : "";
   throw EnvironmentError("cannot {} {}: {}{}", what, path.string(), std::strerror(code), advice);
 }
 
@@ -40,7 +41,8 @@ struct Descriptor {
   ~Descriptor() { ::close(fd); }
 };
 
-// The kernel may take less than it was given (large blocks, full disk): go on until all is written or it says why not.
+// The kernel may take less than it was given (large blocks, full disk): go on until all is written
+// or it says why not.
 template <class Write>
 void write_all(const void* data, size_t bytes, const fs::path& path, Write write) {
   const auto* p = static_cast<const char*>(data);
@@ -76,7 +78,8 @@ FileWriter::~FileWriter() {
 }
 
 void FileWriter::write(const void* data, size_t bytes) {
-  write_all(data, bytes, path_, [&](const char* p, size_t n, size_t) { return ::write(fd_, p, n); });
+  write_all(data, bytes, path_,
+            [&](const char* p, size_t n, size_t) { return ::write(fd_, p, n); });
   bytes_ += bytes;
 }
 
@@ -100,10 +103,12 @@ std::string read_file(const fs::path& path) {
   if (::fstat(file.fd, &status) < 0) fail("read", path);
   if (S_ISDIR(status.st_mode)) fail("read", path, EISDIR);
   std::string content;
-  content.resize(static_cast<size_t>(status.st_size) + 1);  // one more byte, to see the end without another round
+  content.resize(static_cast<size_t>(status.st_size) +
+                 1);  // one more byte, to see the end without another round
   size_t done = 0;
   while (true) {
-    const ssize_t n = retry([&] { return ::read(file.fd, content.data() + done, content.size() - done); });
+    const ssize_t n =
+        retry([&] { return ::read(file.fd, content.data() + done, content.size() - done); });
     if (n < 0) fail("read", path);
     if (n == 0) break;
     done += static_cast<size_t>(n);
@@ -120,7 +125,8 @@ void write_file_atomic(const fs::path& path, std::string_view content, unsigned 
   try {
     // umask may have taken bits, and a file left over from before keeps its own.
     if (::fchmod(fd, mode) < 0) fail("set the mode of", aside);
-    write_all(content.data(), content.size(), aside, [&](const char* p, size_t n, size_t) { return ::write(fd, p, n); });
+    write_all(content.data(), content.size(), aside,
+              [&](const char* p, size_t n, size_t) { return ::write(fd, p, n); });
   } catch (...) {
     ::close(fd);
     ::unlink(aside.c_str());
@@ -155,7 +161,8 @@ void sync_folder(const fs::path& folder) {
 void rename_synced(const fs::path& from, const fs::path& to) {
   if (::rename(from.c_str(), to.c_str()) < 0) {
     const int code = errno;
-    throw EnvironmentError("cannot rename {} to {}: {}", from.string(), to.string(), std::strerror(code));
+    throw EnvironmentError("cannot rename {} to {}: {}", from.string(), to.string(),
+                           std::strerror(code));
   }
   sync_folder(parent_of(to));
 }
@@ -177,7 +184,9 @@ MappedFile::~MappedFile() {
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : path_(std::move(other.path_)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : path_(std::move(other.path_)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)) {}
 
 void MappedFile::release(uint64_t offset, uint64_t size) const {
   if (!data_ || offset >= size_) return;

@@ -7,8 +7,9 @@
 namespace aitraining {
 namespace {
 
-constexpr uint64_t kPrime1 = 0x9E3779B185EBCA87ull, kPrime2 = 0xC2B2AE3D27D4EB4Full, kPrime3 = 0x165667B19E3779F9ull,
-                   kPrime4 = 0x85EBCA77C2B2AE63ull, kPrime5 = 0x27D4EB2F165667C5ull;
+constexpr uint64_t kPrime1 = 0x9E3779B185EBCA87ull, kPrime2 = 0xC2B2AE3D27D4EB4Full,
+                   kPrime3 = 0x165667B19E3779F9ull, kPrime4 = 0x85EBCA77C2B2AE63ull,
+                   kPrime5 = 0x27D4EB2F165667C5ull;
 
 static_assert(std::endian::native == std::endian::little, "lanes are read as little-endian words");
 
@@ -42,8 +43,10 @@ uint64_t hash_stripes(const unsigned char*& p, const unsigned char* end, uint64_
 }
 
 uint64_t hash_tail(uint64_t h, const unsigned char* p, const unsigned char* end) {
-  for (; end - p >= 8; p += 8) h = std::rotl(h ^ round(0, read<uint64_t>(p)), 27) * kPrime1 + kPrime4;
-  for (; end - p >= 4; p += 4) h = std::rotl(h ^ (read<uint32_t>(p) * kPrime1), 23) * kPrime2 + kPrime3;
+  for (; end - p >= 8; p += 8)
+    h = std::rotl(h ^ round(0, read<uint64_t>(p)), 27) * kPrime1 + kPrime4;
+  for (; end - p >= 4; p += 4)
+    h = std::rotl(h ^ (read<uint32_t>(p) * kPrime1), 23) * kPrime2 + kPrime3;
   for (; p < end; ++p) h = std::rotl(h ^ (*p * kPrime5), 11) * kPrime1;
   return h;
 }

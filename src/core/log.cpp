@@ -17,15 +17,20 @@ std::atomic<void (*)(bool)> g_terminal_hook{nullptr};
 
 spdlog::level::level_enum to_spdlog(Level level) {
   switch (level) {
-    case Level::debug: return spdlog::level::debug;
-    case Level::info: return spdlog::level::info;
-    case Level::warn: return spdlog::level::warn;
-    case Level::error: return spdlog::level::err;
+    case Level::debug:
+      return spdlog::level::debug;
+    case Level::info:
+      return spdlog::level::info;
+    case Level::warn:
+      return spdlog::level::warn;
+    case Level::error:
+      return spdlog::level::err;
   }
   return spdlog::level::info;
 }
 
-// Standard error without time stamps: a person reads along. The sink's own lock keeps a progress bar's line whole.
+// Standard error without time stamps: a person reads along. The sink's own lock keeps a progress
+// bar's line whole.
 class TerminalSink : public spdlog::sinks::base_sink<std::mutex> {
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
@@ -99,6 +104,8 @@ void write(Level level, const std::string& message) {
   logger->log(to_spdlog(level), spdlog::string_view_t(text));
 }
 
-void set_terminal_hook(void (*hook)(bool before)) { g_terminal_hook.store(hook); }
+void set_terminal_hook(void (*hook)(bool before)) {
+  g_terminal_hook.store(hook);
+}
 
 }  // namespace aitraining::log

@@ -37,8 +37,10 @@ std::optional<int> forced_processes(std::vector<std::string>& notes) {
   const auto old = variable("AUTOTRAIN_FORCE_NUM_GPUS");
   if (!old) return std::nullopt;
   notes.emplace_back(
-      "AUTOTRAIN_FORCE_NUM_GPUS is deprecated; it controls launcher process count, not GPU visibility. Use "
-      "AUTOTRAIN_FORCE_NUM_PROCESSES instead. To restrict visible devices, set CUDA_VISIBLE_DEVICES.");
+      "AUTOTRAIN_FORCE_NUM_GPUS is deprecated; it controls launcher process count, not GPU "
+      "visibility. Use "
+      "AUTOTRAIN_FORCE_NUM_PROCESSES instead. To restrict visible devices, set "
+      "CUDA_VISIBLE_DEVICES.");
   return whole_number("AUTOTRAIN_FORCE_NUM_GPUS", *old);
 }
 
@@ -50,21 +52,33 @@ void note_leftovers(std::vector<std::string>& notes) {
   // Alone, MASTER_PORT is the user's choice of a port.
   if (has_leftovers() && variable("MASTER_PORT")) left.emplace_back("MASTER_PORT");
   if (!left.empty()) {
-    notes.push_back(join(left, ", ") + " left in the environment: ignored, since this command starts its own ranks");
+    notes.push_back(join(left, ", ") +
+                    " left in the environment: ignored, since this command starts its own ranks");
   }
 }
 
 }  // namespace
 
 const std::vector<std::string>& rank_variables() {
-  static const std::vector<std::string> names{
-      "RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK", "ROLE_RANK",
-      "ROLE_WORLD_SIZE", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS",
-      kStoreFdVariable};
+  static const std::vector<std::string> names{"RANK",
+                                              "LOCAL_RANK",
+                                              "WORLD_SIZE",
+                                              "LOCAL_WORLD_SIZE",
+                                              "MASTER_ADDR",
+                                              "MASTER_PORT",
+                                              "GROUP_RANK",
+                                              "ROLE_RANK",
+                                              "ROLE_WORLD_SIZE",
+                                              "TORCHELASTIC_RUN_ID",
+                                              "TORCHELASTIC_RESTART_COUNT",
+                                              "TORCHELASTIC_MAX_RESTARTS",
+                                              kStoreFdVariable};
   return names;
 }
 
-bool has_leftovers() { return variable("RANK") || variable("WORLD_SIZE") || variable("LOCAL_RANK"); }
+bool has_leftovers() {
+  return variable("RANK") || variable("WORLD_SIZE") || variable("LOCAL_RANK");
+}
 
 RankEnvironment read_rank_environment() {
   RankEnvironment rank;
@@ -76,13 +90,16 @@ RankEnvironment read_rank_environment() {
   if (rank.world_size > 1) {
     rank.master_port = required_number("MASTER_PORT");
     const auto address = variable("MASTER_ADDR");
-    if (!address) throw UserError("MASTER_ADDR is not set, though RANK is: a rank process needs both");
+    if (!address)
+      throw UserError("MASTER_ADDR is not set, though RANK is: a rank process needs both");
     rank.master_addr = *address;
   }
-  if (const auto fd = variable(kStoreFdVariable)) rank.store_listen_fd = whole_number(kStoreFdVariable, *fd);
-  if (rank.rank < 0 || rank.rank >= rank.world_size || rank.local_rank < 0 || rank.local_rank >= rank.local_world_size) {
-    throw UserError("RANK={} LOCAL_RANK={} do not fit WORLD_SIZE={} LOCAL_WORLD_SIZE={}", rank.rank, rank.local_rank,
-                    rank.world_size, rank.local_world_size);
+  if (const auto fd = variable(kStoreFdVariable))
+    rank.store_listen_fd = whole_number(kStoreFdVariable, *fd);
+  if (rank.rank < 0 || rank.rank >= rank.world_size || rank.local_rank < 0 ||
+      rank.local_rank >= rank.local_world_size) {
+    throw UserError("RANK={} LOCAL_RANK={} do not fit WORLD_SIZE={} LOCAL_WORLD_SIZE={}", rank.rank,
+                    rank.local_rank, rank.world_size, rank.local_world_size);
   }
   return rank;
 }

@@ -17,7 +17,9 @@ bool by_our_signal(const RankEnd& end) {
   return end.terminated && (end.status.signal == SIGTERM || end.status.code == 128 + SIGTERM);
 }
 
-bool lost_peer(const RankEnd& end) { return end.status.signal == 0 && end.status.code == kExitPeerLost; }
+bool lost_peer(const RankEnd& end) {
+  return end.status.signal == 0 && end.status.code == kExitPeerLost;
+}
 
 }  // namespace
 
@@ -48,7 +50,8 @@ std::string last_lines(const std::filesystem::path& file, int count) {
     const std::string content = read_file(file);
     const std::string_view text = trim(content);
     size_t begin = text.size();
-    for (int i = 0; i < count && begin != std::string_view::npos && begin > 0; ++i) begin = text.rfind('\n', begin - 1);
+    for (int i = 0; i < count && begin != std::string_view::npos && begin > 0; ++i)
+      begin = text.rfind('\n', begin - 1);
     return std::string(begin == std::string_view::npos ? text : trim(text.substr(begin)));
   } catch (const EnvironmentError&) {
     return "";  // the report about a failure must not fail itself

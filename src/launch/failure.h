@@ -16,10 +16,12 @@ struct RankEnd {
   bool killed = false;      // SIGKILL was sent before
 };
 
-// The first failure that is a rank's own: neither our own signal, nor the loss of a peer (unless there is nothing else).
+// The first failure that is a rank's own: neither our own signal, nor the loss of a peer (unless
+// there is nothing else).
 std::optional<RankEnd> first_failure(const std::vector<RankEnd>& ends);
 int exit_code_of(const ExitStatus& status);
-std::string describe_status(const ExitStatus& status);  // "exit code 1", "killed by signal 9 (Killed)"
+std::string describe_status(
+    const ExitStatus& status);  // "exit code 1", "killed by signal 9 (Killed)"
 std::string last_lines(const std::filesystem::path& file, int count);
 
 }  // namespace aitraining::launch

@@ -1,4 +1,5 @@
-// Devices without a CUDA context: the management library only counts and names them, and is closed again.
+// Devices without a CUDA context: the management library only counts and names them, and is closed
+// again.
 #include <dlfcn.h>
 #include <sched.h>
 #include <unistd.h>
@@ -52,7 +53,8 @@ struct Nvml {
 
   bool usable() {
     return library && library.find(init, "nvmlInit_v2") && library.find(shutdown, "nvmlShutdown") &&
-           library.find(count, "nvmlDeviceGetCount_v2") && library.find(handle, "nvmlDeviceGetHandleByIndex_v2") &&
+           library.find(count, "nvmlDeviceGetCount_v2") &&
+           library.find(handle, "nvmlDeviceGetHandleByIndex_v2") &&
            library.find(name, "nvmlDeviceGetName") && library.find(uuid, "nvmlDeviceGetUUID") &&
            library.find(driver, "nvmlSystemGetDriverVersion") && init() == 0;
   }
@@ -80,8 +82,8 @@ bool probe_nvml(DeviceInventory& inventory) {
   return true;
 }
 
-// Containers with the compute part of the driver only have no NVML. cuInit makes no context and honours
-// CUDA_VISIBLE_DEVICES by itself.
+// Containers with the compute part of the driver only have no NVML. cuInit makes no context and
+// honours CUDA_VISIBLE_DEVICES by itself.
 void probe_driver(DeviceInventory& inventory) {
   const Library library("libcuda.so.1");
   int (*init)(unsigned) = nullptr;
@@ -93,7 +95,8 @@ void probe_driver(DeviceInventory& inventory) {
     return;
   }
   int number = 0;
-  if (version(&number) == 0) inventory.driver = fmt::format("CUDA {}.{}", number / 1000, number % 1000 / 10);
+  if (version(&number) == 0)
+    inventory.driver = fmt::format("CUDA {}.{}", number / 1000, number % 1000 / 10);
   if (init(0) != 0 || count(&number) != 0) return;
   for (int i = 0; i < number; ++i) {
     char text[kTextSize] = "";
@@ -142,7 +145,8 @@ DeviceInventory probe_devices() {
   if (!probe_nvml(inventory)) probe_driver(inventory);
   inventory.cores = cores_by_affinity();
   const double limit = cores_by_cgroup();
-  if (limit > 0) inventory.cores = std::clamp(static_cast<int>(std::floor(limit)), 1, inventory.cores);
+  if (limit > 0)
+    inventory.cores = std::clamp(static_cast<int>(std::floor(limit)), 1, inventory.cores);
   inventory.fast_bf16 = has_fast_bf16();
   return inventory;
 }

@@ -31,7 +31,8 @@ FileDescriptor open_checked(const std::string& path, int flags) {
   return file;
 }
 
-// Everything that the new process needs, made before fork: between fork and exec nothing may allocate.
+// Everything that the new process needs, made before fork: between fork and exec nothing may
+// allocate.
 struct Prepared {
   pid_t parent;
   std::vector<std::string> arguments, variables;
@@ -40,9 +41,15 @@ struct Prepared {
 };
 
 Prepared prepare(const RankProgram& program, const RankSetup& setup) {
-  Prepared p{.parent = ::getpid(), .arguments = {"aitraining"}, .variables = rank_environment(setup), .argv = {},
-             .envp = {}, .input = open_checked("/dev/null", O_RDONLY), .output = FileDescriptor(),
-             .failed_read = FileDescriptor(), .failed_write = FileDescriptor()};
+  Prepared p{.parent = ::getpid(),
+             .arguments = {"aitraining"},
+             .variables = rank_environment(setup),
+             .argv = {},
+             .envp = {},
+             .input = open_checked("/dev/null", O_RDONLY),
+             .output = FileDescriptor(),
+             .failed_read = FileDescriptor(),
+             .failed_write = FileDescriptor()};
   p.arguments.insert(p.arguments.end(), program.arguments.begin(), program.arguments.end());
   p.argv = pointers(p.arguments);
   p.envp = pointers(p.variables);
@@ -50,7 +57,8 @@ Prepared prepare(const RankProgram& program, const RankSetup& setup) {
     p.output = open_checked(setup.log_file.string(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND);
   }
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw EnvironmentError("cannot open a pipe: {}", std::strerror(errno));
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    throw EnvironmentError("cannot open a pipe: {}", std::strerror(errno));
   p.failed_read = FileDescriptor(ends[0]);
   p.failed_write = FileDescriptor(ends[1]);
   return p;
@@ -61,14 +69,15 @@ void become(const RankProgram& program, const RankSetup& setup, const Prepared& 
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != p.parent) ::_exit(1);  // the parent died before the line above took effect
-  ::signal(SIGTTOU, SIG_IGN);               // `stty tostop` must not stop a background group that prints
+  ::signal(SIGTTOU, SIG_IGN);  // `stty tostop` must not stop a background group that prints
   ::sigprocmask(SIG_SETMASK, &setup.signal_mask, nullptr);
   ::dup2(p.input.get(), STDIN_FILENO);
   if (p.output.valid()) {
     ::dup2(p.output.get(), STDOUT_FILENO);
     ::dup2(p.output.get(), STDERR_FILENO);
   }
-  if (setup.environment.store_listen_fd >= 0) ::fcntl(setup.environment.store_listen_fd, F_SETFD, 0);
+  if (setup.environment.store_listen_fd >= 0)
+    ::fcntl(setup.environment.store_listen_fd, F_SETFD, 0);
   ::execve(program.executable.c_str(), p.argv.data(), p.envp.data());
 }
 
@@ -89,10 +98,13 @@ std::vector<std::string> rank_environment(const RankSetup& setup) {
   std::vector<std::string> variables;
   for (char** entry = environ; *entry; ++entry) {
     const std::string text(*entry);
-    if (!std::ranges::count(rank_variables(), text.substr(0, text.find('=')))) variables.push_back(text);
+    if (!std::ranges::count(rank_variables(), text.substr(0, text.find('='))))
+      variables.push_back(text);
   }
   const RankEnvironment& e = setup.environment;
-  const auto set = [&](const char* name, const auto& value) { variables.push_back(fmt::format("{}={}", name, value)); };
+  const auto set = [&](const char* name, const auto& value) {
+    variables.push_back(fmt::format("{}={}", name, value));
+  };
   set("RANK", e.rank);
   set("LOCAL_RANK", e.local_rank);
   set("WORLD_SIZE", e.world_size);
@@ -107,7 +119,9 @@ std::vector<std::string> rank_environment(const RankSetup& setup) {
 RankProcess start_rank(const RankProgram& program, const RankSetup& setup) {
   Prepared prepared = prepare(program, setup);
   const pid_t pid = ::fork();
-  if (pid < 0) throw EnvironmentError("cannot start rank {}: {}", setup.environment.rank, std::strerror(errno));
+  if (pid < 0)
+    throw EnvironmentError("cannot start rank {}: {}", setup.environment.rank,
+                           std::strerror(errno));
   if (pid == 0) {
     become(program, setup, prepared);
     const int code = errno;
@@ -115,7 +129,10 @@ RankProcess start_rank(const RankProgram& program, const RankSetup& setup) {
     ::_exit(127);
   }
   ::setpgid(pid, pid);  // here too: a signal to the group may come before the child's own call
-  RankProcess process{.rank = setup.environment.rank, .pid = pid, .pidfd = open_pidfd(pid), .log_file = setup.log_file,
+  RankProcess process{.rank = setup.environment.rank,
+                      .pid = pid,
+                      .pidfd = open_pidfd(pid),
+                      .log_file = setup.log_file,
                       .status = {}};
   prepared.failed_write.reset();
   int code = 0;
@@ -124,7 +141,8 @@ RankProcess start_rank(const RankProgram& program, const RankSetup& setup) {
   }
   if (n == sizeof(code)) {
     ::waitpid(pid, nullptr, 0);
-    throw EnvironmentError("cannot start rank {}: {}: {}", process.rank, program.executable, std::strerror(code));
+    throw EnvironmentError("cannot start rank {}: {}: {}", process.rank, program.executable,
+                           std::strerror(code));
   }
   return process;
 }

@@ -44,14 +44,19 @@ SignalGate::SignalGate() {
   }
   ::sigprocmask(SIG_BLOCK, &taken, &previous_);
   descriptor_ = FileDescriptor(::signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!descriptor_.valid()) throw EnvironmentError("cannot watch signals: {}", std::strerror(errno));
+  if (!descriptor_.valid())
+    throw EnvironmentError("cannot watch signals: {}", std::strerror(errno));
 }
 
-SignalGate::~SignalGate() { ::sigprocmask(SIG_SETMASK, &previous_, nullptr); }
+SignalGate::~SignalGate() {
+  ::sigprocmask(SIG_SETMASK, &previous_, nullptr);
+}
 
 int SignalGate::take() {
   signalfd_siginfo info{};
-  return ::read(descriptor_.get(), &info, sizeof(info)) == sizeof(info) ? static_cast<int>(info.ssi_signo) : 0;
+  return ::read(descriptor_.get(), &info, sizeof(info)) == sizeof(info)
+             ? static_cast<int>(info.ssi_signo)
+             : 0;
 }
 
 }  // namespace aitraining::launch

@@ -5,8 +5,8 @@
 
 namespace aitraining::launch {
 
-// While it lives SIGINT, SIGTERM and SIGHUP arrive at a descriptor instead of ending the process. A signal that was
-// ignored before (nohup, a background job) stays ignored.
+// While it lives SIGINT, SIGTERM and SIGHUP arrive at a descriptor instead of ending the process. A
+// signal that was ignored before (nohup, a background job) stays ignored.
 class SignalGate {
  public:
   SignalGate();
@@ -22,9 +22,9 @@ class SignalGate {
   FileDescriptor descriptor_;
 };
 
-// For a run without child processes: these signals say so on standard error and end the process at once, with exit code
-// 128 + number. Results are written atomically, so nothing half-done remains. The training library may put its own
-// handlers in their place.
+// For a run without child processes: these signals say so on standard error and end the process at
+// once, with exit code 128 + number. Results are written atomically, so nothing half-done remains.
+// The training library may put its own handlers in their place.
 void exit_on_signals();
 
 }  // namespace aitraining::launch

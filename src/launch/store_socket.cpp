@@ -23,15 +23,20 @@ int wanted_port() {
   const char* end = text + std::strlen(text);
   const auto [stop, code] = std::from_chars(text, end, port);
   if (code != std::errc() || stop != end || port < 0 || port > 65535) {
-    throw UserError("MASTER_PORT={} is not a port: unset it (a free port is then chosen), or set 0 to 65535", text);
+    throw UserError(
+        "MASTER_PORT={} is not a port: unset it (a free port is then chosen), or set 0 to 65535",
+        text);
   }
   return port;
 }
 
 [[noreturn]] void fail(int port, int code) {
   if (code == EADDRINUSE || code == EACCES) {
-    throw UserError("MASTER_PORT={} cannot be used: {}. Unset MASTER_PORT (a free port is then chosen), or set another "
-                    "one", port, std::strerror(code));
+    throw UserError(
+        "MASTER_PORT={} cannot be used: {}. Unset MASTER_PORT (a free port is then chosen), or set "
+        "another "
+        "one",
+        port, std::strerror(code));
   }
   throw EnvironmentError("cannot listen on 127.0.0.1 port {}: {}", port, std::strerror(code));
 }
@@ -49,10 +54,12 @@ StoreSocket open_store_socket() {
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   address.sin_port = htons(static_cast<uint16_t>(port));
-  if (::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) fail(port, errno);
+  if (::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0)
+    fail(port, errno);
   if (::listen(listener.get(), SOMAXCONN) != 0) fail(port, errno);
   socklen_t size = sizeof(address);
-  if (::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) fail(port, errno);
+  if (::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
+    fail(port, errno);
   return {std::move(listener), ntohs(address.sin_port)};
 }
 

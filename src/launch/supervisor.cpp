@@ -25,8 +25,12 @@ constexpr int kReportedLines = 20;
 
 class Supervisor {
  public:
-  Supervisor(const LaunchPlan& plan, const RankProgram& program, std::string project_folder, const Grace& grace)
-      : plan_(plan), program_(program), logs_(std::filesystem::path(std::move(project_folder)) / "logs"), grace_(grace) {}
+  Supervisor(const LaunchPlan& plan, const RankProgram& program, std::string project_folder,
+             const Grace& grace)
+      : plan_(plan),
+        program_(program),
+        logs_(std::filesystem::path(std::move(project_folder)) / "logs"),
+        grace_(grace) {}
 
   // Whatever happens here, no rank outlives the supervisor.
   ~Supervisor() {
@@ -47,9 +51,13 @@ class Supervisor {
   void start_all() {
     StoreSocket store = open_store_socket();
     for (int rank = 0; rank < plan_.ranks; ++rank) {
-      RankSetup setup{.environment = {.rank = rank, .local_rank = rank, .world_size = plan_.ranks,
-                                      .local_world_size = plan_.ranks, .master_port = store.port},
-                      .threads = plan_.threads_per_rank, .signal_mask = gate_.previous_mask()};
+      RankSetup setup{.environment = {.rank = rank,
+                                      .local_rank = rank,
+                                      .world_size = plan_.ranks,
+                                      .local_world_size = plan_.ranks,
+                                      .master_port = store.port},
+                      .threads = plan_.threads_per_rank,
+                      .signal_mask = gate_.previous_mask()};
       if (rank == 0) setup.environment.store_listen_fd = store.listener.get();
       if (rank > 0) setup.log_file = logs_ / fmt::format("rank{}.log", rank);
       processes_.push_back(start_rank(program_, setup));
@@ -93,8 +101,10 @@ class Supervisor {
   void on_signal(int number) {
     if (interrupted_ != 0) return kill_all();
     interrupted_ = number;
-    log::warn("[INTERRUPTED] Training cancelled by user ({}); waiting for the ranks to end, again to end them at once",
-              ::strsignal(number));
+    log::warn(
+        "[INTERRUPTED] Training cancelled by user ({}); waiting for the ranks to end, again to end "
+        "them at once",
+        ::strsignal(number));
     terminated_ = false;  // another, longer time counts from now on
     terminate(grace_.after_interrupt);
   }
@@ -123,8 +133,10 @@ class Supervisor {
     const auto failure = first_failure(ends_);
     if (!failure) return 0;
     const RankProcess& process = processes_[static_cast<size_t>(failure->rank)];
-    log::error("rank {} of {} failed: {}", failure->rank, plan_.ranks, describe_status(failure->status));
-    const std::string lines = process.log_file.empty() ? "" : last_lines(process.log_file, kReportedLines);
+    log::error("rank {} of {} failed: {}", failure->rank, plan_.ranks,
+               describe_status(failure->status));
+    const std::string lines =
+        process.log_file.empty() ? "" : last_lines(process.log_file, kReportedLines);
     if (!lines.empty()) log::error("last lines of rank {}:\n{}", failure->rank, lines);
     log::error("Training failed; the ranks' output is in {}", logs_.string());
     return exit_code_of(failure->status);
@@ -144,14 +156,16 @@ class Supervisor {
 
 }  // namespace
 
-int supervise_ranks(const LaunchPlan& plan, const RankProgram& program, const std::string& project_folder,
-                    const Grace& grace) {
+int supervise_ranks(const LaunchPlan& plan, const RankProgram& program,
+                    const std::string& project_folder, const Grace& grace) {
   return Supervisor(plan, program, project_folder, grace).run();
 }
 
-int supervise(const LaunchPlan& plan, const std::string& params_file, const std::string& project_folder) {
+int supervise(const LaunchPlan& plan, const std::string& params_file,
+              const std::string& project_folder) {
   if (plan.ranks > 1) {
-    return supervise_ranks(plan, {"/proc/self/exe", {"--run-rank", params_file}}, project_folder, Grace{});
+    return supervise_ranks(plan, {"/proc/self/exe", {"--run-rank", params_file}}, project_folder,
+                           Grace{});
   }
   for (const std::string& name : rank_variables()) ::unsetenv(name.c_str());
   ::setenv("OMP_NUM_THREADS", std::to_string(plan.threads_per_rank).c_str(), 0);

@@ -12,7 +12,7 @@ struct Grace {
 };
 
 // Runs plan.ranks copies of `program` until all have ended. Returns the run's exit code.
-int supervise_ranks(const LaunchPlan& plan, const RankProgram& program, const std::string& project_folder,
-                    const Grace& grace);
+int supervise_ranks(const LaunchPlan& plan, const RankProgram& program,
+                    const std::string& project_folder, const Grace& grace);
 
 }  // namespace aitraining::launch

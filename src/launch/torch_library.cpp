@@ -23,7 +23,9 @@ void add_environment(const char* variable, std::vector<TorchCandidate>& candidat
   }
 }
 
-bool has_torch(const fs::path& folder) { return fs::exists(folder / "libtorch_cpu.so"); }
+bool has_torch(const fs::path& folder) {
+  return fs::exists(folder / "libtorch_cpu.so");
+}
 
 }  // namespace
 
@@ -59,17 +61,21 @@ std::string torch_version(const fs::path& library) {
 fs::path find_torch(const std::vector<TorchCandidate>& candidates) {
   std::string looked;
   for (const TorchCandidate& candidate : candidates) {
-    const std::string where = fmt::format("\n  {} ({})", candidate.library.string(), candidate.origin);
+    const std::string where =
+        fmt::format("\n  {} ({})", candidate.library.string(), candidate.origin);
     if (!has_torch(candidate.library)) {
       looked += where + ": no libtorch_cpu.so";
       continue;
     }
     const std::string version = torch_version(candidate.library);
-    if (version == kTorchVersion || version.starts_with(std::string(kTorchVersion) + ".")) return candidate.library;
+    if (version == kTorchVersion || version.starts_with(std::string(kTorchVersion) + "."))
+      return candidate.library;
     looked += fmt::format("{}: version {}", where, version.empty() ? "unknown" : version);
   }
-  throw EnvironmentError("LibTorch {} was not found. Set AITRAINING_LIBTORCH to the folder with libtorch_cpu.so, or "
-                         "activate an environment that has torch {}. Looked in:{}", kTorchVersion, kTorchVersion, looked);
+  throw EnvironmentError(
+      "LibTorch {} was not found. Set AITRAINING_LIBTORCH to the folder with libtorch_cpu.so, or "
+      "activate an environment that has torch {}. Looked in:{}",
+      kTorchVersion, kTorchVersion, looked);
 }
 
 }  // namespace aitraining::launch

@@ -1,4 +1,5 @@
-// The executable links no LibTorch; a process that trains loads it, and the training library after it, by name.
+// The executable links no LibTorch; a process that trains loads it, and the training library after
+// it, by name.
 #include <dlfcn.h>
 
 #include <filesystem>
@@ -24,10 +25,12 @@ void* load(const fs::path& library, int flags) {
 fs::path training_library() {
   const fs::path folder = fs::read_symlink("/proc/self/exe").parent_path();
   for (const fs::path& candidate : {folder, folder.parent_path() / "lib"}) {
-    if (fs::exists(candidate / "libaitraining_train.so")) return candidate / "libaitraining_train.so";
+    if (fs::exists(candidate / "libaitraining_train.so"))
+      return candidate / "libaitraining_train.so";
   }
-  throw EnvironmentError("libaitraining_train.so is neither in {} nor in {}: the installation is incomplete",
-                         folder.string(), (folder.parent_path() / "lib").string());
+  throw EnvironmentError(
+      "libaitraining_train.so is neither in {} nor in {}: the installation is incomplete",
+      folder.string(), (folder.parent_path() / "lib").string());
 }
 
 // RTLD_LAZY: what only GPUs need stays unresolved on a machine without them.
@@ -43,7 +46,8 @@ void* load_training_library(bool cuda) {
 template <class Function>
 Function* entry(void* library, const char* name) {
   void* symbol = ::dlsym(library, name);
-  if (!symbol) throw EnvironmentError("libaitraining_train.so has no {}: it is of another version", name);
+  if (!symbol)
+    throw EnvironmentError("libaitraining_train.so has no {}: it is of another version", name);
   return reinterpret_cast<Function*>(symbol);
 }
 

@@ -13,7 +13,8 @@ namespace {
 std::optional<int> by_index(const std::string& entry, int count) {
   int index = -1;
   const auto [end, code] = std::from_chars(entry.data(), entry.data() + entry.size(), index);
-  if (code != std::errc() || end != entry.data() + entry.size() || index < 0 || index >= count) return std::nullopt;
+  if (code != std::errc() || end != entry.data() + entry.size() || index < 0 || index >= count)
+    return std::nullopt;
   return index;
 }
 
@@ -42,7 +43,8 @@ std::vector<int> visible_devices(const char* variable, const std::vector<std::st
       devices.push_back(-1);
       continue;
     }
-    const auto device = entry.starts_with("GPU-") ? by_uuid(entry, uuids) : by_index(entry, static_cast<int>(uuids.size()));
+    const auto device = entry.starts_with("GPU-") ? by_uuid(entry, uuids)
+                                                  : by_index(entry, static_cast<int>(uuids.size()));
     if (!device || std::ranges::count(devices, *device)) break;
     devices.push_back(*device);
   }

@@ -18,7 +18,7 @@ struct ResolvedConfig {
   TrainingParams params;
   std::map<std::string, Origin> origins;  // by field name
   std::string task = "llm";
-  std::vector<std::string> notes;         // for the log: ignored variables, values of other trainers, ...
+  std::vector<std::string> notes;  // for the log: ignored variables, values of other trainers, ...
 };
 
 // The command line, understood. Nothing was run yet and nothing is written.
@@ -27,7 +27,8 @@ struct Command {
   std::string text;         // help and version: what to print
   ResolvedConfig config;    // train
   std::string rank_params;  // run_rank: path of training_params.json
-  std::string tool_request; // tool: the JSON object that the training library takes (app/run_rank.h)
+  std::string
+      tool_request;  // tool: the JSON object that the training library takes (app/run_rank.h)
 };
 
 // UserError with every problem found, each with the nearest known name, or file:line.
@@ -37,7 +38,8 @@ Command parse_command_line(const std::vector<std::string>& arguments);
 nlohmann::ordered_json to_json(const TrainingParams& params);
 TrainingParams from_json(const nlohmann::ordered_json& json, const std::string& origin);
 
-// Every contradiction between values (peft and quantization, batch size, names, ...), each a full sentence.
+// Every contradiction between values (peft and quantization, batch size, names, ...), each a full
+// sentence.
 std::vector<std::string> validate(const TrainingParams& params);
 
 // Absolute project folder: relative names live in the current directory or AUTOTRAIN_PROJECTS_DIR.

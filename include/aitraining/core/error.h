@@ -1,6 +1,6 @@
 #pragma once
-// The four kinds of failure. They are never mixed: what the user can mend in the command or the data, what the machine
-// refused, numbers that stopped being finite, and our own mistakes.
+// The four kinds of failure. They are never mixed: what the user can mend in the command or the
+// data, what the machine refused, numbers that stopped being finite, and our own mistakes.
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -15,7 +15,8 @@ class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
   ErrorKind kind() const { return kind_; }
-  // Exit code of the process that ends with this error: 2 for user errors (found before work), 1 otherwise.
+  // Exit code of the process that ends with this error: 2 for user errors (found before work), 1
+  // otherwise.
   int exit_code() const { return kind_ == ErrorKind::user ? 2 : 1; }
 
  private:
@@ -49,9 +50,9 @@ struct BugError : Error {
 }  // namespace aitraining
 
 // A condition that only our own mistake can break.
-#define AIT_CHECK(condition, ...)                                                                       \
-  do {                                                                                                  \
-    if (!(condition))                                                                                   \
-      throw ::aitraining::BugError("[bug] {}:{}: {} does not hold. {}", __FILE__, __LINE__, #condition, \
-                                   ::fmt::format(__VA_ARGS__));                                         \
+#define AIT_CHECK(condition, ...)                                                           \
+  do {                                                                                      \
+    if (!(condition))                                                                       \
+      throw ::aitraining::BugError("[bug] {}:{}: {} does not hold. {}", __FILE__, __LINE__, \
+                                   #condition, ::fmt::format(__VA_ARGS__));                 \
   } while (false)

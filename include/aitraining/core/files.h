@@ -1,5 +1,6 @@
 #pragma once
-// All writing of results goes through here, so that it is atomic, synced, and can be made to fail by tests.
+// All writing of results goes through here, so that it is atomic, synced, and can be made to fail
+// by tests.
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -14,7 +15,7 @@ namespace aitraining {
 class FileWriter {
  public:
   explicit FileWriter(std::filesystem::path path);  // creates or truncates
-  ~FileWriter();                                    // closes without sync when finish() was not reached
+  ~FileWriter();  // closes without sync when finish() was not reached
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
   void write(const void* data, size_t bytes);
@@ -30,7 +31,8 @@ class FileWriter {
 
 std::string read_file(const std::filesystem::path& path);
 // Writes aside, syncs, renames over `path`, syncs the parent folder.
-void write_file_atomic(const std::filesystem::path& path, std::string_view content, unsigned mode = 0644);
+void write_file_atomic(const std::filesystem::path& path, std::string_view content,
+                       unsigned mode = 0644);
 void copy_file_synced(const std::filesystem::path& from, const std::filesystem::path& to);
 void sync_folder(const std::filesystem::path& folder);
 // rename(2) plus a sync of the parent folder.
@@ -45,7 +47,8 @@ class MappedFile {
   MappedFile(const MappedFile&) = delete;
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::filesystem::path& path() const { return path_; }
-  // Gives the pages of [offset, offset+size) back to the system: they stop counting in this process's resident memory.
+  // Gives the pages of [offset, offset+size) back to the system: they stop counting in this
+  // process's resident memory.
   void release(uint64_t offset, uint64_t size) const;
 
  private:

@@ -1,5 +1,6 @@
 #pragma once
-// Devices -> plan -> processes. The launching parent never loads LibTorch and never touches a device.
+// Devices -> plan -> processes. The launching parent never loads LibTorch and never touches a
+// device.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -20,38 +21,43 @@ struct RankEnvironment {
 RankEnvironment read_rank_environment();
 
 struct DeviceInventory {
-  int cuda_devices = 0;             // visible ones
+  int cuda_devices = 0;  // visible ones
   std::vector<std::string> names;
-  std::string driver;               // empty: no driver
-  int cores = 1;                    // usable by this process (affinity and cgroup)
-  bool fast_bf16 = false;           // AVX512_BF16 or AMX
+  std::string driver;      // empty: no driver
+  int cores = 1;           // usable by this process (affinity and cgroup)
+  bool fast_bf16 = false;  // AVX512_BF16 or AMX
 };
 DeviceInventory probe_devices();
 
 // The decision of the launcher. A pure function of its arguments, table-tested.
 struct LaunchPlan {
   int ranks = 1;
-  std::string device = "cpu";       // cpu, cuda
-  std::string engine = "ddp";       // single, ddp, (zero2, zero3 later)
+  std::string device = "cpu";  // cpu, cuda
+  std::string engine = "ddp";  // single, ddp, (zero2, zero3 later)
   std::string precision = "fp32", precision_reason;
   int threads_per_rank = 1;
   std::vector<std::string> notes;
 };
 struct LaunchInputs {
-  std::optional<int> forced_processes;  // AUTOTRAIN_FORCE_NUM_PROCESSES or --nproc-per-node; 0 or less: CPU
-  std::vector<std::string> notes{};     // about ignored or deprecated variables; taken into the plan's
+  std::optional<int>
+      forced_processes;  // AUTOTRAIN_FORCE_NUM_PROCESSES or --nproc-per-node; 0 or less: CPU
+  std::vector<std::string> notes{};  // about ignored or deprecated variables; taken into the plan's
 };
-LaunchPlan make_plan(const config::TrainingParams& params, const DeviceInventory& devices, const LaunchInputs& inputs);
+LaunchPlan make_plan(const config::TrainingParams& params, const DeviceInventory& devices,
+                     const LaunchInputs& inputs);
 LaunchInputs read_launch_inputs(const config::TrainingParams& params);
 
-// Exit code of a rank whose only trouble is that another one went away: the supervisor then looks for the other one.
+// Exit code of a rank whose only trouble is that another one went away: the supervisor then looks
+// for the other one.
 inline constexpr int kExitPeerLost = 3;
 
-// Starts the ranks (own executable, `--run-rank FILE`), waits, ends all when one fails. Returns the exit code.
-// One rank: runs in this process through `run_rank`, no child.
-int supervise(const LaunchPlan& plan, const std::string& params_file, const std::string& project_folder);
+// Starts the ranks (own executable, `--run-rank FILE`), waits, ends all when one fails. Returns the
+// exit code. One rank: runs in this process through `run_rank`, no child.
+int supervise(const LaunchPlan& plan, const std::string& params_file,
+              const std::string& project_folder);
 
-// Loads the training library and LibTorch into this process and runs one rank. Returns the exit code.
+// Loads the training library and LibTorch into this process and runs one rank. Returns the exit
+// code.
 int run_rank_in_process(const std::string& params_file);
 // The same library's tools; `request` is a JSON object, see app/run_rank.h.
 int run_tool_in_process(const std::string& request);

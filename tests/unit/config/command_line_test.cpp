@@ -6,8 +6,9 @@ namespace {
 using CommandLine = ConfigTest;
 
 TEST_F(CommandLine, TheSixFlagsOfTheQuickStart) {
-  const ResolvedConfig config = resolved({"llm", "--train", "--model", "meta-llama/Llama-3.2-1B", "--data-path", "./data",
-                                          "--project-name", "my-model", "--trainer", "sft", "--peft"});
+  const ResolvedConfig config =
+      resolved({"llm", "--train", "--model", "meta-llama/Llama-3.2-1B", "--data-path", "./data",
+                "--project-name", "my-model", "--trainer", "sft", "--peft"});
   EXPECT_EQ(config.params.model, "meta-llama/Llama-3.2-1B");
   EXPECT_EQ(config.params.data_path, "./data");
   EXPECT_EQ(config.params.trainer, "sft");
@@ -15,12 +16,15 @@ TEST_F(CommandLine, TheSixFlagsOfTheQuickStart) {
   EXPECT_EQ(config.params.project_name, (std::filesystem::current_path() / "my-model").string());
   EXPECT_EQ(config.origins.at("peft"), Origin::flag);
   EXPECT_FALSE(config.origins.contains("lr"));
-  EXPECT_EQ(config.notes, std::vector<std::string>{"W&B logging is not in this build: metrics go to trainer_state.json"});
+  EXPECT_EQ(config.notes,
+            std::vector<std::string>{
+                "W&B logging is not in this build: metrics go to trainer_state.json"});
 }
 
 TEST_F(CommandLine, HyphensUnderscoresAndEqualsSigns) {
-  const TrainingParams p = params_of({"llm", "--train", "--model=m", "--data_path", "d", "--project_name=x", "--batch_size=3",
-                                      "--gradient-accumulation", "2", "--merge_adapter"});
+  const TrainingParams p =
+      params_of({"llm", "--train", "--model=m", "--data_path", "d", "--project_name=x",
+                 "--batch_size=3", "--gradient-accumulation", "2", "--merge_adapter"});
   EXPECT_EQ(p.batch_size, 3);
   EXPECT_EQ(p.gradient_accumulation, 2);
   EXPECT_TRUE(p.merge_adapter);
@@ -36,12 +40,14 @@ TEST_F(CommandLine, BooleansCanBeTurnedOffAndSetByValue) {
   EXPECT_FALSE(params_of(llm({"--peft=false"})).peft);
   EXPECT_HAS(refusal(llm({"--peft=maybe"})), "--peft: 'maybe' is not true or false");
   EXPECT_HAS(refusal(llm({"--peft", "true"})), "unexpected argument 'true'");
-  EXPECT_HAS(refusal(llm({"--merge-adapter", "--no-merge-adapter"})), "--merge-adapter is given 2 times");
+  EXPECT_HAS(refusal(llm({"--merge-adapter", "--no-merge-adapter"})),
+             "--merge-adapter is given 2 times");
   EXPECT_HAS(refusal(llm({"--no-peft"})), "--peft is off unless it is given");
 }
 
 TEST_F(CommandLine, UnknownFlagsAreAllNamedWithTheNearest) {
-  const std::string message = refusal(llm({"--learning-rat", "1e-3", "--batchsize=4", "--bs", "2", "--epoch", "3"}));
+  const std::string message =
+      refusal(llm({"--learning-rat", "1e-3", "--batchsize=4", "--bs", "2", "--epoch", "3"}));
   EXPECT_HAS(message, "unrecognized arguments: --learning-rat; did you mean --lr?");
   EXPECT_HAS(message, "unrecognized arguments: --batchsize; did you mean --batch-size?");
   EXPECT_HAS(message, "unrecognized arguments: --bs; see aitraining --help");
@@ -51,22 +57,27 @@ TEST_F(CommandLine, UnknownFlagsAreAllNamedWithTheNearest) {
 }
 
 TEST_F(CommandLine, PrefixesAreNotAccepted) {
-  EXPECT_HAS(refusal(llm({"--train-spl", "x"})), "unrecognized arguments: --train-spl; did you mean --train-split?");
+  EXPECT_HAS(refusal(llm({"--train-spl", "x"})),
+             "unrecognized arguments: --train-spl; did you mean --train-split?");
 }
 
 TEST_F(CommandLine, NamesOfTheReferenceAreNotUnknown) {
   EXPECT_EQ(refusal(llm({"--rl-gamma", "0.9"})), "not supported yet in this build: --rl-gamma");
   EXPECT_EQ(refusal(llm({"--rl_gamma=0.9"})), "not supported yet in this build: --rl-gamma");
   EXPECT_EQ(refusal(llm({"--deploy"})), "not supported yet in this build: --deploy");
-  EXPECT_HAS(refusal(llm({"--gradient_accumulation_steps", "2"})), "did you mean --gradient-accumulation?");
+  EXPECT_HAS(refusal(llm({"--gradient_accumulation_steps", "2"})),
+             "did you mean --gradient-accumulation?");
 }
 
 TEST_F(CommandLine, DoubledFlagsAndMissingValues) {
-  EXPECT_EQ(refusal(llm({"--batch-size", "2", "--batch-size", "3"})), "--batch-size is given 2 times; give it once");
-  EXPECT_EQ(refusal(llm({"--batch-size", "2", "--batch_size=3"})), "--batch-size is given 2 times; give it once");
+  EXPECT_EQ(refusal(llm({"--batch-size", "2", "--batch-size", "3"})),
+            "--batch-size is given 2 times; give it once");
+  EXPECT_EQ(refusal(llm({"--batch-size", "2", "--batch_size=3"})),
+            "--batch-size is given 2 times; give it once");
   EXPECT_EQ(refusal(llm({"--lr"})), "--lr needs a value");
   EXPECT_EQ(refusal({"llm", "--train", "--model", "m", "--data-path", "--project-name", "x"}),
-            "2 problems:\n  --data-path needs a value\n  Data path must be specified (--data-path, or data.path in the file)");
+            "2 problems:\n  --data-path needs a value\n  Data path must be specified (--data-path, "
+            "or data.path in the file)");
   EXPECT_HAS(refusal(llm({"stray"})), "unexpected argument 'stray'");
 }
 
@@ -78,7 +89,8 @@ TEST_F(CommandLine, Numbers) {
   EXPECT_HAS(refusal(llm({"--lr", "1e999"})), "--lr: '1e999' is not a number");
   EXPECT_HAS(refusal(llm({"--lr", ""})), "--lr");
   EXPECT_HAS(refusal(llm({"--batch-size", "2.5"})), "--batch-size: '2.5' is not a whole number");
-  EXPECT_HAS(refusal(llm({"--batch-size", "0"})), "--batch-size: 0 is out of range: batch_size is 1 or more");
+  EXPECT_HAS(refusal(llm({"--batch-size", "0"})),
+             "--batch-size: 0 is out of range: batch_size is 1 or more");
   EXPECT_HAS(refusal(llm({"--warmup-ratio", "1.5"})), "warmup_ratio is from 0 to 1");
   EXPECT_HAS(refusal(llm({"--lora-dropout", "1"})), "lora_dropout is from 0 to below 1");
   EXPECT_HAS(refusal(llm({"--lora-r", "0"})), "lora_r is 1 or more");
@@ -88,21 +100,28 @@ TEST_F(CommandLine, Numbers) {
 }
 
 TEST_F(CommandLine, ChoicesOfEachKind) {
-  EXPECT_HAS(refusal(llm({"--trainer", "dpo"})), "not supported yet in this build: trainer dpo (available: sft, default)");
+  EXPECT_HAS(refusal(llm({"--trainer", "dpo"})),
+             "not supported yet in this build: trainer dpo (available: sft, default)");
   EXPECT_HAS(refusal(llm({"--trainer", "stf"})),
-             "Invalid trainer 'stf'. Valid options: default, distillation, dpo, generic, grpo, orpo, ppo, reward, sft");
+             "Invalid trainer 'stf'. Valid options: default, distillation, dpo, generic, grpo, "
+             "orpo, ppo, reward, sft");
   EXPECT_EQ(params_of(llm({"--trainer", "generic"})).trainer, "default");
   EXPECT_EQ(params_of(llm({"--distributed-backend", "ddp"})).distributed_backend, "ddp");
   EXPECT_EQ(params_of(llm({"--distributed-backend", "None"})).distributed_backend, std::nullopt);
   EXPECT_HAS(refusal(llm({"--distributed-backend", "fsdp"})),
              "Unsupported distributed backend: 'fsdp' (valid: ddp, deepspeed)");
-  EXPECT_HAS(refusal(llm({"--distributed-backend", "deepspeed"})), "not supported yet in this build: distributed_backend deepspeed (available: ddp). This build has no ZeRO-3 engine");
+  EXPECT_HAS(refusal(llm({"--distributed-backend", "deepspeed"})),
+             "not supported yet in this build: distributed_backend deepspeed (available: ddp). "
+             "This build has no ZeRO-3 engine");
   EXPECT_EQ(params_of(llm({"--mixed-precision", "no"})).mixed_precision, std::nullopt);
   EXPECT_EQ(params_of(llm({"--mixed-precision", "bf16"})).mixed_precision, "bf16");
-  EXPECT_HAS(refusal(llm({"--mixed-precision", "bf61"})), "Unknown mixed_precision mode: bf61. Choose between");
+  EXPECT_HAS(refusal(llm({"--mixed-precision", "bf61"})),
+             "Unknown mixed_precision mode: bf61. Choose between");
   EXPECT_HAS(refusal(llm({"--scheduler", "cosin"})), "did you mean 'cosine'?");
-  EXPECT_HAS(refusal(llm({"--optimizer", "adafactor"})), "not supported yet in this build: optimizer adafactor");
-  EXPECT_HAS(refusal(llm({"--log", "tensorboard"})), "not supported yet in this build: log tensorboard");
+  EXPECT_HAS(refusal(llm({"--optimizer", "adafactor"})),
+             "not supported yet in this build: optimizer adafactor");
+  EXPECT_HAS(refusal(llm({"--log", "tensorboard"})),
+             "not supported yet in this build: log tensorboard");
   EXPECT_HAS(refusal(llm({"--deterministic"})), "not supported yet in this build: deterministic");
   EXPECT_EQ(params_of(llm({"--resume-from-checkpoint", "latest"})).resume_from_checkpoint, "auto");
   EXPECT_EQ(params_of(llm({"--resume-from-checkpoint", "true"})).resume_from_checkpoint, "auto");
@@ -123,22 +142,28 @@ TEST_F(CommandLine, RequiredValuesAreAllNamed) {
   EXPECT_HAS(message, "Model must be specified");
   EXPECT_HAS(message, "Project name must be specified");
   EXPECT_HAS(message, "Data path must be specified");
-  EXPECT_HAS(refusal({"llm", "--model", "m", "--data-path", "d", "--project-name", "p"}), "nothing to do: add --train");
+  EXPECT_HAS(refusal({"llm", "--model", "m", "--data-path", "d", "--project-name", "p"}),
+             "nothing to do: add --train");
 }
 
 TEST_F(CommandLine, ProjectNames) {
   const auto with_name = [](const std::string& name) {
-    return std::vector<std::string>{"llm", "--train", "--model", "m", "--data-path", "d", "--project-name", name};
+    return std::vector<std::string>{"llm",         "--train", "--model",        "m",
+                                    "--data-path", "d",       "--project-name", name};
   };
   const std::filesystem::path here = std::filesystem::current_path();
   EXPECT_EQ(params_of(with_name("../x")).project_name, (here.parent_path() / "x").string());
-  EXPECT_EQ(params_of(with_name("/abs/some folder/run_1.b")).project_name, "/abs/some folder/run_1.b");
+  EXPECT_EQ(params_of(with_name("/abs/some folder/run_1.b")).project_name,
+            "/abs/some folder/run_1.b");
   EXPECT_EQ(params_of(with_name("a/b/")).project_name, (here / "a" / "b").string());
-  EXPECT_EQ(params_of(with_name(std::string(50, 'n'))).project_name, (here / std::string(50, 'n')).string());
-  EXPECT_HAS(refusal(with_name("my model")), "'my model' holds a blank: project_name must be alphanumeric");
+  EXPECT_EQ(params_of(with_name(std::string(50, 'n'))).project_name,
+            (here / std::string(50, 'n')).string());
+  EXPECT_HAS(refusal(with_name("my model")),
+             "'my model' holds a blank: project_name must be alphanumeric");
   EXPECT_HAS(refusal(with_name("mod\xC3\xA4ll")), "holds '\xC3\xA4'");
   EXPECT_HAS(refusal(with_name("a:b")), "holds ':'");
-  EXPECT_HAS(refusal(with_name(std::string(60, 'n'))), "project_name basename cannot be more than 50 characters");
+  EXPECT_HAS(refusal(with_name(std::string(60, 'n'))),
+             "project_name basename cannot be more than 50 characters");
   EXPECT_HAS(refusal(with_name("/")), "has no folder name");
   EXPECT_HAS(refusal(with_name("~/x")), "write the path out");
   setenv("AUTOTRAIN_PROJECTS_DIR", "/projects", 1);
@@ -152,13 +177,17 @@ TEST_F(CommandLine, TemplateSwitches) {
   EXPECT_EQ(params_of(llm({"--chat-template", "none"})).chat_template, "none");
   EXPECT_EQ(params_of(llm({"--chat-template", "chatml"})).chat_template, "chatml");
   EXPECT_EQ(params_of(llm({"--no-apply-chat-template"})).chat_template, "none");
-  EXPECT_HAS(refusal(llm({"--no-apply-chat-template", "--chat-template", "chatml"})), "remove one of the two");
-  EXPECT_HAS(refusal(llm({"--text-column", "autotrain_text"})), "autotrain_text is a reserved column name");
+  EXPECT_HAS(refusal(llm({"--no-apply-chat-template", "--chat-template", "chatml"})),
+             "remove one of the two");
+  EXPECT_HAS(refusal(llm({"--text-column", "autotrain_text"})),
+             "autotrain_text is a reserved column name");
 }
 
 TEST_F(CommandLine, WhatHasNoEffectIsNoted) {
-  const auto notes = resolved(llm({"--log", "none", "--padding", "left", "--lora-r", "8", "--eval-strategy", "steps",
-                                   "--save-steps", "5", "--attn-implementation", "sdpa"})).notes;
+  const auto notes =
+      resolved(llm({"--log", "none", "--padding", "left", "--lora-r", "8", "--eval-strategy",
+                    "steps", "--save-steps", "5", "--attn-implementation", "sdpa"}))
+          .notes;
   const std::vector<std::string> expected{
       "padding has no effect: batches carry no padding",
       "attn_implementation has no effect: the fastest exact kernel of the device is always used",
@@ -214,19 +243,23 @@ TEST_F(CommandLine, OtherForms) {
 }
 
 TEST_F(CommandLine, Tools) {
-  const Command merge = parse_command_line({"tools", "merge-llm-adapter", "--base-model-path", "b", "--adapter_path", "a",
-                                            "--output-folder=o"});
+  const Command merge = parse_command_line({"tools", "merge-llm-adapter", "--base-model-path", "b",
+                                            "--adapter_path", "a", "--output-folder=o"});
   EXPECT_EQ(merge.kind, Command::Kind::tool);
-  EXPECT_EQ(merge.tool_request,
-            R"({"tool":"merge-llm-adapter","base_model_path":"b","adapter_path":"a","output_folder":"o"})");
-  EXPECT_EQ(parse_command_line({"tools", "logits", "--model", "m", "--input", "i", "--output", "o"}).tool_request,
+  EXPECT_EQ(
+      merge.tool_request,
+      R"({"tool":"merge-llm-adapter","base_model_path":"b","adapter_path":"a","output_folder":"o"})");
+  EXPECT_EQ(parse_command_line({"tools", "logits", "--model", "m", "--input", "i", "--output", "o"})
+                .tool_request,
             R"({"tool":"logits","model":"m","input":"i","output":"o"})");
-  const std::string message = refusal({"tools", "merge-llm-adapter", "--base-model-path", "b", "--adaptr-path", "a"});
+  const std::string message =
+      refusal({"tools", "merge-llm-adapter", "--base-model-path", "b", "--adaptr-path", "a"});
   EXPECT_HAS(message, "--adapter-path must be specified");
   EXPECT_HAS(message, "--output-folder must be specified");
   EXPECT_HAS(message, "unrecognized arguments: --adaptr-path; did you mean --adapter-path?");
   EXPECT_HAS(refusal({"tools", "convert_to_kohya"}), "not supported yet");
-  EXPECT_HAS(refusal({"tools", "x"}), "unknown tool 'x' (available: logits, merge-llm-adapter, tokenize)");
+  EXPECT_HAS(refusal({"tools", "x"}),
+             "unknown tool 'x' (available: logits, merge-llm-adapter, tokenize)");
 }
 
 }  // namespace

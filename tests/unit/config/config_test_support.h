@@ -18,8 +18,10 @@ namespace aitraining::config {
 class ConfigTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    for (const char* name : {"HF_TOKEN", "HF_USERNAME", "WANDB_API_KEY", "AUTOTRAIN_PROJECTS_DIR"}) unsetenv(name);
-    std::string pattern = (std::filesystem::temp_directory_path() / "aitraining-config-XXXXXX").string();
+    for (const char* name : {"HF_TOKEN", "HF_USERNAME", "WANDB_API_KEY", "AUTOTRAIN_PROJECTS_DIR"})
+      unsetenv(name);
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "aitraining-config-XXXXXX").string();
     ASSERT_NE(mkdtemp(pattern.data()), nullptr);
     folder_ = pattern;
   }
@@ -30,16 +32,21 @@ class ConfigTest : public ::testing::Test {
     std::ofstream(path) << content;
     return path.string();
   }
-  // A whole file whose `params` section is `params` (lines indented by two blanks, the first on line 11).
+  // A whole file whose `params` section is `params` (lines indented by two blanks, the first on
+  // line 11).
   std::string write_params(const std::string& params) const {
-    return write("task: llm-sft\nbackend: local\nbase_model: ./model\nproject_name: demo\ndata:\n  path: ./data\n"
-                 "  train_split: train\n  valid_split: null\nlog: none\nparams:\n" + params);
+    return write(
+        "task: llm-sft\nbackend: local\nbase_model: ./model\nproject_name: demo\ndata:\n  path: "
+        "./data\n"
+        "  train_split: train\n  valid_split: null\nlog: none\nparams:\n" +
+        params);
   }
   std::filesystem::path folder_;
 };
 
 inline std::vector<std::string> llm(std::vector<std::string> more) {
-  std::vector<std::string> all{"llm", "--train", "--model", "./m", "--data-path", "./d", "--project-name", "demo"};
+  std::vector<std::string> all{"llm",         "--train", "--model",        "./m",
+                               "--data-path", "./d",     "--project-name", "demo"};
   all.insert(all.end(), more.begin(), more.end());
   return all;
 }
@@ -50,7 +57,9 @@ inline ResolvedConfig resolved(const std::vector<std::string>& arguments) {
   return command.config;
 }
 
-inline TrainingParams params_of(const std::vector<std::string>& arguments) { return resolved(arguments).params; }
+inline TrainingParams params_of(const std::vector<std::string>& arguments) {
+  return resolved(arguments).params;
+}
 
 inline std::string refusal(const std::vector<std::string>& arguments) {
   try {
@@ -62,12 +71,15 @@ inline std::string refusal(const std::vector<std::string>& arguments) {
   return "accepted";
 }
 
-inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+inline bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 #define EXPECT_HAS(text, part)                             \
   do {                                                     \
     const std::string text_of_ = (text);                   \
-    EXPECT_TRUE(::aitraining::config::has(text_of_, part)) << "without: " << (part) << "\nin: " << text_of_; \
+    EXPECT_TRUE(::aitraining::config::has(text_of_, part)) \
+        << "without: " << (part) << "\nin: " << text_of_;  \
   } while (false)
 
 }  // namespace aitraining::config

@@ -14,8 +14,9 @@ std::string json_refusal(const char* text) {
 }
 
 TEST(Json, RoundTripKeepsEveryValueButSecrets) {
-  TrainingParams p = params_of(llm({"--lr", "2e-5", "--peft", "--valid-split", "test", "--no-merge-adapter", "--packing",
-                                    "--token", "hf_SECRET", "--max-samples", "7"}));
+  TrainingParams p =
+      params_of(llm({"--lr", "2e-5", "--peft", "--valid-split", "test", "--no-merge-adapter",
+                     "--packing", "--token", "hf_SECRET", "--max-samples", "7"}));
   const auto json = to_json(p);
   EXPECT_EQ(json.dump().find("hf_SECRET"), std::string::npos);
   EXPECT_FALSE(json.contains("token"));
@@ -43,13 +44,14 @@ TEST(Json, KeysStandInTableOrder) {
 }
 
 TEST(Json, ExplicitNoTemplateSurvivesAndUnsetStaysUnset) {
-  EXPECT_EQ(from_json(to_json(params_of(llm({"--chat-template", "none"}))), "p").chat_template, "none");
+  EXPECT_EQ(from_json(to_json(params_of(llm({"--chat-template", "none"}))), "p").chat_template,
+            "none");
   EXPECT_EQ(from_json(to_json(params_of(llm({}))), "p").chat_template, std::nullopt);
 }
 
 TEST(Json, StrictAboutNamesAndTypes) {
-  const std::string message =
-      json_refusal(R"({"lr": "2e-5", "epochs": 1.5, "peft": 1, "batchsize": 2, "token": "x", "model": null})");
+  const std::string message = json_refusal(
+      R"({"lr": "2e-5", "epochs": 1.5, "peft": 1, "batchsize": 2, "token": "x", "model": null})");
   EXPECT_HAS(message, "p.json: lr: '\"2e-5\"' is not a number");
   EXPECT_HAS(message, "p.json: epochs: '1.5' is not a whole number");
   EXPECT_HAS(message, "p.json: peft: '1' is not true or false");

@@ -1,11 +1,11 @@
 // The table itself, and what is generated from it.
 #include <set>
 
+#include "aitraining/core/files.h"
 #include "config_test_support.h"
 #include "field_table.h"
 #include "field_value.h"
 #include "reference_names.h"
-#include "aitraining/core/files.h"
 
 namespace aitraining::config {
 namespace {
@@ -13,11 +13,16 @@ namespace {
 void compare_with_file(const std::string& name, const std::string& generated) {
   const std::filesystem::path path = std::filesystem::path(AITRAINING_SOURCE_DIR) / name;
   if (std::getenv("AITRAINING_WRITE_GOLDEN")) write_file_atomic(path, generated);
-  EXPECT_EQ(read_file(path), generated) << name << " is out of date: run this test with AITRAINING_WRITE_GOLDEN=1";
+  EXPECT_EQ(read_file(path), generated)
+      << name << " is out of date: run this test with AITRAINING_WRITE_GOLDEN=1";
 }
 
-TEST(Table, FlagsEqualTheGoldenList) { compare_with_file("tests/golden/cli_options.txt", flag_list()); }
-TEST(Table, DocumentedParametersEqualTheTable) { compare_with_file("docs/parameters.md", parameters_markdown()); }
+TEST(Table, FlagsEqualTheGoldenList) {
+  compare_with_file("tests/golden/cli_options.txt", flag_list());
+}
+TEST(Table, DocumentedParametersEqualTheTable) {
+  compare_with_file("docs/parameters.md", parameters_markdown());
+}
 
 TEST(Table, NamesAreUniqueAndNoNegationCollides) {
   std::set<std::string> names;
@@ -26,8 +31,10 @@ TEST(Table, NamesAreUniqueAndNoNegationCollides) {
     if (!field.has_negation()) continue;
     EXPECT_TRUE(names.insert("no_" + std::string(field.name)).second) << field.name;
   }
-  for (const char* flag : {"train", "config", "backend", "help", "version"}) EXPECT_FALSE(names.contains(flag)) << flag;
-  for (std::string_view later : reference_parameters()) EXPECT_FALSE(names.contains(std::string(later))) << later;
+  for (const char* flag : {"train", "config", "backend", "help", "version"})
+    EXPECT_FALSE(names.contains(flag)) << flag;
+  for (std::string_view later : reference_parameters())
+    EXPECT_FALSE(names.contains(std::string(later))) << later;
 }
 
 TEST(Table, SuggestionsAreNoNamesOfTheirOwn) {
@@ -44,7 +51,8 @@ TEST(Table, EveryMemberStandsOnceAndHasHelp) {
   std::set<size_t> offsets;
   TrainingParams params;
   for (const Field& field : field_table()) {
-    const auto address = std::visit([&](auto member) { return reinterpret_cast<size_t>(&(params.*member)); }, field.member);
+    const auto address = std::visit(
+        [&](auto member) { return reinterpret_cast<size_t>(&(params.*member)); }, field.member);
     EXPECT_TRUE(offsets.insert(address).second) << field.name;
     EXPECT_FALSE(field.help.empty()) << field.name;
   }
@@ -77,8 +85,10 @@ TEST(Table, DefaultsOfTheReference) {
   EXPECT_EQ(p.ddp_timeout, 7200);
   EXPECT_EQ(p.block_size, -1);
   EXPECT_EQ(p.model_max_length, 2048);
-  EXPECT_TRUE(p.merge_adapter && p.add_eos_token && p.response_only_loss && p.hub_private && p.apply_chat_template);
-  EXPECT_FALSE(p.peft || p.chat_template || p.mixed_precision || p.distributed_backend || p.packing || p.valid_split);
+  EXPECT_TRUE(p.merge_adapter && p.add_eos_token && p.response_only_loss && p.hub_private &&
+              p.apply_chat_template);
+  EXPECT_FALSE(p.peft || p.chat_template || p.mixed_precision || p.distributed_backend ||
+               p.packing || p.valid_split);
 }
 
 TEST(Table, HelpNamesEveryFlagUnderItsGroup) {

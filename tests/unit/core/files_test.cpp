@@ -22,7 +22,8 @@ class Files : public ::testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
   size_t entries() const {
-    return static_cast<size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator{}));
+    return static_cast<size_t>(
+        std::distance(fs::directory_iterator(folder_), fs::directory_iterator{}));
   }
   fs::path folder_;
 };
@@ -58,8 +59,9 @@ TEST_F(Files, FullDiskNamesPathAndReason) {
 
 TEST_F(Files, MissingFileNamesPathAndReason) {
   const fs::path missing = folder_ / "none" / "x";
-  for (const auto& message : {message_of([&] { read_file(missing); }), message_of([&] { MappedFile m(missing); }),
-                              message_of([&] { FileWriter w(missing); })}) {
+  for (const auto& message :
+       {message_of([&] { read_file(missing); }), message_of([&] { MappedFile m(missing); }),
+        message_of([&] { FileWriter w(missing); })}) {
     EXPECT_NE(message.find(missing.string()), std::string::npos) << message;
     EXPECT_NE(message.find("No such file or directory"), std::string::npos) << message;
   }
@@ -78,7 +80,8 @@ TEST_F(Files, AtomicWriteReplacesWholeAndLeavesNothingAside) {
 }
 
 TEST_F(Files, AtomicWriteThatFailsLeavesTheOldFile) {
-  fs::create_directories(folder_ / "target" / "inside");  // rename over a folder that is not empty fails
+  fs::create_directories(folder_ / "target" /
+                         "inside");  // rename over a folder that is not empty fails
   EXPECT_THROW(write_file_atomic(folder_ / "target", "x"), EnvironmentError);
   EXPECT_EQ(entries(), 1u);
   EXPECT_TRUE(fs::exists(folder_ / "target" / "inside"));

@@ -41,7 +41,8 @@ TEST_F(Log, TerminalShowsInfoAndAboveFileShowsAll) {
   const std::string terminal = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(terminal, "rank 1: shown 2\nwarning: rank 1: careful\nerror: rank 1: bad {}\n");
   const std::string written = read_file(file);
-  const std::regex line(R"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \| debug   \| rank 1: hidden 1\n)");
+  const std::regex line(
+      R"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \| debug   \| rank 1: hidden 1\n)");
   EXPECT_TRUE(std::regex_search(written, line)) << written;
   EXPECT_EQ(std::count(written.begin(), written.end(), '\n'), 4);
 }

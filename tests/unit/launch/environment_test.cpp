@@ -18,7 +18,9 @@ class Environment : public ::testing::Test {
   void SetUp() override { TearDown(); }
   void TearDown() override {
     for (const std::string& name : rank_variables()) unsetenv(name.c_str());
-    for (const char* name : {"AUTOTRAIN_FORCE_NUM_PROCESSES", "AUTOTRAIN_FORCE_NUM_GPUS", "OMP_NUM_THREADS"}) unsetenv(name);
+    for (const char* name :
+         {"AUTOTRAIN_FORCE_NUM_PROCESSES", "AUTOTRAIN_FORCE_NUM_GPUS", "OMP_NUM_THREADS"})
+      unsetenv(name);
   }
   static void set(const char* name, const char* value) { setenv(name, value, 1); }
 };
@@ -31,8 +33,10 @@ TEST_F(Environment, ForcedProcesses) {
   EXPECT_EQ(inputs.forced_processes, 3);
   ASSERT_EQ(inputs.notes.size(), 1u);
   EXPECT_EQ(inputs.notes[0],
-            "AUTOTRAIN_FORCE_NUM_GPUS is deprecated; it controls launcher process count, not GPU visibility. Use "
-            "AUTOTRAIN_FORCE_NUM_PROCESSES instead. To restrict visible devices, set CUDA_VISIBLE_DEVICES.");
+            "AUTOTRAIN_FORCE_NUM_GPUS is deprecated; it controls launcher process count, not GPU "
+            "visibility. Use "
+            "AUTOTRAIN_FORCE_NUM_PROCESSES instead. To restrict visible devices, set "
+            "CUDA_VISIBLE_DEVICES.");
   set("AUTOTRAIN_FORCE_NUM_PROCESSES", "2");
   inputs = read_launch_inputs(params);
   EXPECT_EQ(inputs.forced_processes, 2);
@@ -50,9 +54,11 @@ TEST_F(Environment, LeftoverVariablesAreOneNote) {
   set("RANK", "1");
   set("WORLD_SIZE", "8");
   set("MASTER_PORT", "29500");
-  EXPECT_EQ(read_launch_inputs({}).notes,
-            std::vector<std::string>{"RANK, WORLD_SIZE, MASTER_PORT left in the environment: ignored, since this command "
-                                     "starts its own ranks"});
+  EXPECT_EQ(
+      read_launch_inputs({}).notes,
+      std::vector<std::string>{
+          "RANK, WORLD_SIZE, MASTER_PORT left in the environment: ignored, since this command "
+          "starts its own ranks"});
   unsetenv("RANK");
   unsetenv("WORLD_SIZE");
   EXPECT_TRUE(read_launch_inputs({}).notes.empty());  // a port alone is the user's choice
@@ -82,14 +88,19 @@ TEST_F(Environment, RanksGetACleanCopy) {
   set("RANK", "7");
   set("TORCHELASTIC_RUN_ID", "x");
   set("AITRAINING_TEST_KEPT", "yes");
-  RankSetup setup{.environment = {.rank = 1, .local_rank = 1, .world_size = 2, .local_world_size = 2, .master_port = 99},
+  RankSetup setup{.environment = {.rank = 1,
+                                  .local_rank = 1,
+                                  .world_size = 2,
+                                  .local_world_size = 2,
+                                  .master_port = 99},
                   .threads = 3};
   const auto count = [&](const std::string& entry) {
     const auto all = rank_environment(setup);
     return std::ranges::count(all, entry);
   };
-  for (const char* entry : {"RANK=1", "LOCAL_RANK=1", "WORLD_SIZE=2", "LOCAL_WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1",
-                            "MASTER_PORT=99", "OMP_NUM_THREADS=3", "AITRAINING_TEST_KEPT=yes"}) {
+  for (const char* entry :
+       {"RANK=1", "LOCAL_RANK=1", "WORLD_SIZE=2", "LOCAL_WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1",
+        "MASTER_PORT=99", "OMP_NUM_THREADS=3", "AITRAINING_TEST_KEPT=yes"}) {
     EXPECT_EQ(count(entry), 1) << entry;
   }
   EXPECT_EQ(count("RANK=7"), 0);

@@ -28,8 +28,10 @@ TEST(FirstFailure, IsTheFirstOneOfItsOwn) {
 
 TEST(FirstFailure, LosingAPeerIsNobodysOwnFault) {
   EXPECT_EQ(culprit({end(0, kExitPeerLost), end(1, 1, 0, true)}), 1);
-  EXPECT_EQ(culprit({end(0, kExitPeerLost), end(1, 0, SIGKILL, true)}), 1);  // killed by the system, slow to go
-  EXPECT_EQ(culprit({end(0, kExitPeerLost), end(1, 0, SIGTERM, true)}), 0);  // ended by us: the other is all there is
+  EXPECT_EQ(culprit({end(0, kExitPeerLost), end(1, 0, SIGKILL, true)}),
+            1);  // killed by the system, slow to go
+  EXPECT_EQ(culprit({end(0, kExitPeerLost), end(1, 0, SIGTERM, true)}),
+            0);  // ended by us: the other is all there is
   EXPECT_EQ(culprit({end(0, kExitPeerLost), end(1, 0, SIGKILL, true, true)}), 0);
   EXPECT_EQ(culprit({end(0, kExitPeerLost), end(1, 143, 0, true)}), 0);
 }
@@ -48,7 +50,8 @@ TEST(ExitCode, OfTheRun) {
 }
 
 TEST(LastLines, OfALog) {
-  std::string pattern = (std::filesystem::temp_directory_path() / "aitraining-lines-XXXXXX").string();
+  std::string pattern =
+      (std::filesystem::temp_directory_path() / "aitraining-lines-XXXXXX").string();
   ASSERT_NE(mkdtemp(pattern.data()), nullptr);
   const std::filesystem::path file = std::filesystem::path(pattern) / "rank1.log";
   write_file_atomic(file, "one\ntwo\nthree\n\n");

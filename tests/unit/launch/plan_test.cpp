@@ -33,7 +33,8 @@ DeviceInventory inventory(int gpus, int cores, bool fast_bf16 = true) {
   return devices;
 }
 
-std::string refusal(const config::TrainingParams& params, const DeviceInventory& devices, const LaunchInputs& inputs) {
+std::string refusal(const config::TrainingParams& params, const DeviceInventory& devices,
+                    const LaunchInputs& inputs) {
   try {
     make_plan(params, devices, inputs);
   } catch (const UserError& e) {
@@ -42,22 +43,25 @@ std::string refusal(const config::TrainingParams& params, const DeviceInventory&
   return "accepted";
 }
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 TEST(Plan, RanksDeviceEngineAndThreads) {
   const Row rows[] = {
-      {"auto", 0, 8, {}, 1, "cpu", "single", 8},   {"auto", 1, 8, {}, 1, "cuda", "single", 8},
-      {"auto", 3, 8, {}, 3, "cuda", "ddp", 2},     {"auto", 8, 16, {}, 8, "cuda", "ddp", 2},
-      {"auto", 8, 4, {}, 8, "cuda", "ddp", 1},     {"cpu", 4, 8, {}, 1, "cpu", "single", 8},
-      {"cpu", 4, 8, 4, 4, "cpu", "ddp", 2},        {"auto", 0, 2, 2, 2, "cpu", "ddp", 1},
-      {"auto", 0, 2, 4, 4, "cpu", "ddp", 1},       {"auto", 4, 8, 2, 2, "cuda", "ddp", 4},
-      {"auto", 4, 8, 1, 1, "cuda", "single", 8},   {"cuda", 2, 6, {}, 2, "cuda", "ddp", 3},
-      {"auto", 4, 8, 0, 1, "cpu", "single", 8},    {"auto", 4, 8, -1, 1, "cpu", "single", 8},
+      {"auto", 0, 8, {}, 1, "cpu", "single", 8}, {"auto", 1, 8, {}, 1, "cuda", "single", 8},
+      {"auto", 3, 8, {}, 3, "cuda", "ddp", 2},   {"auto", 8, 16, {}, 8, "cuda", "ddp", 2},
+      {"auto", 8, 4, {}, 8, "cuda", "ddp", 1},   {"cpu", 4, 8, {}, 1, "cpu", "single", 8},
+      {"cpu", 4, 8, 4, 4, "cpu", "ddp", 2},      {"auto", 0, 2, 2, 2, "cpu", "ddp", 1},
+      {"auto", 0, 2, 4, 4, "cpu", "ddp", 1},     {"auto", 4, 8, 2, 2, "cuda", "ddp", 4},
+      {"auto", 4, 8, 1, 1, "cuda", "single", 8}, {"cuda", 2, 6, {}, 2, "cuda", "ddp", 3},
+      {"auto", 4, 8, 0, 1, "cpu", "single", 8},  {"auto", 4, 8, -1, 1, "cpu", "single", 8},
   };
   for (const Row& row : rows) {
-    const LaunchPlan plan = make_plan(params_with(row.device), inventory(row.gpus, row.cores), {row.forced});
-    SCOPED_TRACE(testing::Message() << row.device << " gpus " << row.gpus << " cores " << row.cores << " forced "
-                                    << row.forced.value_or(-99));
+    const LaunchPlan plan =
+        make_plan(params_with(row.device), inventory(row.gpus, row.cores), {row.forced});
+    SCOPED_TRACE(testing::Message() << row.device << " gpus " << row.gpus << " cores " << row.cores
+                                    << " forced " << row.forced.value_or(-99));
     EXPECT_EQ(plan.ranks, row.ranks);
     EXPECT_EQ(plan.device, row.chosen);
     EXPECT_EQ(plan.engine, row.engine);
@@ -87,10 +91,11 @@ TEST(Plan, MoreRanksThanCoresIsAWarning) {
 
 TEST(Plan, WithoutAGpuItIsSaidUnlessTheCpuWasAskedFor) {
   const LaunchPlan plan = make_plan(params_with("auto"), inventory(0, 2), {});
-  EXPECT_EQ(plan.notes,
-            std::vector<std::string>{"No GPU found. Forcing training on CPU. This will be super slow!"});
+  EXPECT_EQ(plan.notes, std::vector<std::string>{
+                            "No GPU found. Forcing training on CPU. This will be super slow!"});
   EXPECT_TRUE(make_plan(params_with("cpu"), inventory(0, 2), {}).notes.empty());
-  EXPECT_TRUE(has(refusal(params_with("cuda"), inventory(0, 2), {}), "no GPU (no NVIDIA driver was found)"));
+  EXPECT_TRUE(has(refusal(params_with("cuda"), inventory(0, 2), {}),
+                  "no GPU (no NVIDIA driver was found)"));
 }
 
 TEST(Plan, Precision) {

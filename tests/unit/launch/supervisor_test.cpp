@@ -1,4 +1,5 @@
-// The supervisor over ranks that are small shell scripts. It runs in a child process, as it takes signals.
+// The supervisor over ranks that are small shell scripts. It runs in a child process, as it takes
+// signals.
 #include "supervisor.h"
 
 #include <arpa/inet.h>
@@ -30,7 +31,8 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr int kPatience = 30000;  // milliseconds after which a test gives up; never waited for when all is well
+constexpr int kPatience =
+    30000;  // milliseconds after which a test gives up; never waited for when all is well
 
 // Whether the process behind `pidfd` ends in time.
 bool ends(int pidfd, int timeout_ms = kPatience) {
@@ -38,7 +40,9 @@ bool ends(int pidfd, int timeout_ms = kPatience) {
   return ::poll(&watched, 1, timeout_ms) == 1;
 }
 
-int watch(pid_t pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
+int watch(pid_t pid) {
+  return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+}
 
 class Supervised : public ::testing::Test {
  protected:
@@ -62,10 +66,13 @@ class Supervised : public ::testing::Test {
     fs::remove_all(folder_);
   }
 
-  // `script` runs in each rank with $RANK; `say_ready` in it tells the test the rank's process number.
-  void start(int ranks, const std::string& script, Grace grace = {milliseconds(3000), milliseconds(3000)}) {
-    const std::string prelude = "say_ready() { echo \"$RANK $$\" > '" + (folder_ / "ready").string() + "'; }; cd '" +
-                                folder_.string() + "'; ";
+  // `script` runs in each rank with $RANK; `say_ready` in it tells the test the rank's process
+  // number.
+  void start(int ranks, const std::string& script,
+             Grace grace = {milliseconds(3000), milliseconds(3000)}) {
+    const std::string prelude = "say_ready() { echo \"$RANK $$\" > '" +
+                                (folder_ / "ready").string() + "'; }; cd '" + folder_.string() +
+                                "'; ";
     LaunchPlan plan;
     plan.ranks = ranks;
     plan.threads_per_rank = 1;
@@ -123,7 +130,9 @@ class Supervised : public ::testing::Test {
   }
 
   std::string terminal() const { return read_file(folder_ / "terminal"); }
-  bool terminal_has(const std::string& part) const { return terminal().find(part) != std::string::npos; }
+  bool terminal_has(const std::string& part) const {
+    return terminal().find(part) != std::string::npos;
+  }
 
   fs::path folder_;
   pid_t supervisor_ = -1;
@@ -132,24 +141,33 @@ class Supervised : public ::testing::Test {
 };
 
 TEST_F(Supervised, AllWellAndEachRankKnowsWhoItIs) {
-  start(3, "echo rank $RANK of $WORLD_SIZE local $LOCAL_RANK/$LOCAL_WORLD_SIZE at $MASTER_ADDR threads $OMP_NUM_THREADS "
-           "store ${AITRAINING_STORE_FD:+yes}");
+  start(3,
+        "echo rank $RANK of $WORLD_SIZE local $LOCAL_RANK/$LOCAL_WORLD_SIZE at $MASTER_ADDR "
+        "threads $OMP_NUM_THREADS "
+        "store ${AITRAINING_STORE_FD:+yes}");
   EXPECT_EQ(exit_code(), 0) << terminal();
-  EXPECT_TRUE(terminal_has("rank 0 of 3 local 0/3 at 127.0.0.1 threads 1 store yes\n")) << terminal();
-  EXPECT_EQ(read_file(folder_ / "logs/rank1.log"), "rank 1 of 3 local 1/3 at 127.0.0.1 threads 1 store\n");
-  EXPECT_EQ(read_file(folder_ / "logs/rank2.log"), "rank 2 of 3 local 2/3 at 127.0.0.1 threads 1 store\n");
-  EXPECT_TRUE(terminal_has("rank=0 world=3") && terminal_has("rank=1 world=3") && terminal_has("rank=2 world=3"));
+  EXPECT_TRUE(terminal_has("rank 0 of 3 local 0/3 at 127.0.0.1 threads 1 store yes\n"))
+      << terminal();
+  EXPECT_EQ(read_file(folder_ / "logs/rank1.log"),
+            "rank 1 of 3 local 1/3 at 127.0.0.1 threads 1 store\n");
+  EXPECT_EQ(read_file(folder_ / "logs/rank2.log"),
+            "rank 2 of 3 local 2/3 at 127.0.0.1 threads 1 store\n");
+  EXPECT_TRUE(terminal_has("rank=0 world=3") && terminal_has("rank=1 world=3") &&
+              terminal_has("rank=2 world=3"));
 }
 
 TEST_F(Supervised, RankZeroInheritsTheListeningSocket) {
-  start(2, "if [ $RANK = 0 ]; then test -S /proc/self/fd/$AITRAINING_STORE_FD; "
-           "else test -z \"$AITRAINING_STORE_FD\"; fi");
+  start(2,
+        "if [ $RANK = 0 ]; then test -S /proc/self/fd/$AITRAINING_STORE_FD; "
+        "else test -z \"$AITRAINING_STORE_FD\"; fi");
   EXPECT_EQ(exit_code(), 0) << terminal();
 }
 
 TEST_F(Supervised, AFailingRankEndsTheOthersAndIsReportedWithItsLastLines) {
-  start(3, "say_ready; if [ $RANK = 1 ]; then read line < go; echo first; echo the reason >&2; exit 1; fi; "
-           "while :; do sleep 100; done");
+  start(3,
+        "say_ready; if [ $RANK = 1 ]; then read line < go; echo first; echo the reason >&2; exit "
+        "1; fi; "
+        "while :; do sleep 100; done");
   const std::vector<int> ranks = wait_ready(3);
   ASSERT_EQ(ranks.size(), 3u);
   const auto begin = Clock::now();
@@ -162,7 +180,9 @@ TEST_F(Supervised, AFailingRankEndsTheOthersAndIsReportedWithItsLastLines) {
 }
 
 TEST_F(Supervised, ARankThatDoesNotListenIsKilled) {
-  start(2, "trap '' TERM; say_ready; if [ $RANK = 0 ]; then read line < go; exit 2; fi; while :; do sleep 100; done",
+  start(2,
+        "trap '' TERM; say_ready; if [ $RANK = 0 ]; then read line < go; exit 2; fi; while :; do "
+        "sleep 100; done",
         {milliseconds(200), milliseconds(200)});
   const std::vector<int> ranks = wait_ready(2);
   ASSERT_EQ(ranks.size(), 2u);
@@ -179,8 +199,10 @@ TEST_F(Supervised, ARankKilledFromOutsideIsNamedWithItsSignal) {
 }
 
 TEST_F(Supervised, ALostPeerIsNotBlamed) {
-  start(2, "if [ $RANK = 0 ]; then say_ready; read line < go; exit 3; fi; trap 'echo out of luck; exit 1' TERM; say_ready; "
-           "while :; do sleep 0.01; done");
+  start(2,
+        "if [ $RANK = 0 ]; then say_ready; read line < go; exit 3; fi; trap 'echo out of luck; "
+        "exit 1' TERM; say_ready; "
+        "while :; do sleep 0.01; done");
   ASSERT_EQ(wait_ready(2).size(), 2u);
   write_to_go();
   EXPECT_EQ(exit_code(), 1);
@@ -204,7 +226,8 @@ INSTANTIATE_TEST_SUITE_P(All, Signals, ::testing::Values(SIGINT, SIGTERM, SIGHUP
 
 TEST_F(Supervised, SecondInterruptDoesNotWait) {
   // The ranks tell that SIGTERM came, and would go on saving for ever.
-  start(2, "trap 'say_ready' TERM; say_ready; while :; do sleep 0.01; done", {seconds(60), seconds(60)});
+  start(2, "trap 'say_ready' TERM; say_ready; while :; do sleep 0.01; done",
+        {seconds(60), seconds(60)});
   ASSERT_EQ(wait_ready(2).size(), 2u);
   ::kill(supervisor_, SIGINT);
   const std::vector<int> ranks = wait_ready(2);
@@ -238,7 +261,8 @@ TEST_F(Supervised, IgnoredHangupStaysIgnored) {
 TEST_F(Supervised, AProgramThatCannotBeStartedIsAnError) {
   LaunchPlan plan;
   plan.ranks = 2;
-  EXPECT_THROW(supervise_ranks(plan, {(folder_ / "none").string(), {}}, folder_.string(), {}), EnvironmentError);
+  EXPECT_THROW(supervise_ranks(plan, {(folder_ / "none").string(), {}}, folder_.string(), {}),
+               EnvironmentError);
 }
 
 TEST(SingleProcess, SignalsEndItWithTheirExitCode) {
@@ -247,7 +271,8 @@ TEST(SingleProcess, SignalsEndItWithTheirExitCode) {
       exit_on_signals();
       ::raise(number);
     };
-    EXPECT_EXIT(end(), ::testing::ExitedWithCode(128 + number), "INTERRUPTED. Training cancelled by user");
+    EXPECT_EXIT(end(), ::testing::ExitedWithCode(128 + number),
+                "INTERRUPTED. Training cancelled by user");
   }
 }
 
@@ -273,7 +298,9 @@ TEST_F(Supervised, ABusyPortThatTheUserNamedIsAnErrorWithTheWayOut) {
   start(2, "exit 0");
   unsetenv("MASTER_PORT");
   EXPECT_EQ(exit_code(), 2);
-  EXPECT_TRUE(terminal_has("MASTER_PORT=" + std::to_string(busy.port) + " cannot be used: Address already in use")) << terminal();
+  EXPECT_TRUE(terminal_has("MASTER_PORT=" + std::to_string(busy.port) +
+                           " cannot be used: Address already in use"))
+      << terminal();
   EXPECT_TRUE(terminal_has("Unset MASTER_PORT")) << terminal();
 }
 

@@ -30,7 +30,8 @@ class TorchLibrary : public ::testing::Test {
     const fs::path torch = root_ / site / "torch";
     fs::create_directories(torch / "lib");
     write_file_atomic(torch / "lib" / "libtorch_cpu.so", "");
-    write_file_atomic(torch / "version.py", "from typing import Optional\n__version__ = '" + version + "'\ndebug = False\n");
+    write_file_atomic(torch / "version.py", "from typing import Optional\n__version__ = '" +
+                                                version + "'\ndebug = False\n");
     return torch / "lib";
   }
   std::string refusal(const std::vector<TorchCandidate>& candidates) {
@@ -54,15 +55,19 @@ TEST_F(TorchLibrary, VersionOfWheelAndZip) {
 }
 
 TEST_F(TorchLibrary, FirstOfTheRightVersionIsTaken) {
-  const fs::path old = wheel("old", "2.9.1"), longer = wheel("longer", "2.110.0"), good = wheel("good", "2.11.0+cu130");
+  const fs::path old = wheel("old", "2.9.1"), longer = wheel("longer", "2.110.0"),
+                 good = wheel("good", "2.11.0+cu130");
   EXPECT_EQ(find_torch({{"a", root_ / "none"}, {"b", old}, {"c", longer}, {"d", good}}), good);
 }
 
 TEST_F(TorchLibrary, FailureTellsWhatWasFoundWhere) {
   const fs::path old = wheel("old", "2.9.1");
   const std::string message = refusal({{"the build", root_ / "none"}, {"VIRTUAL_ENV", old}});
-  EXPECT_NE(message.find((root_ / "none").string() + " (the build): no libtorch_cpu.so"), std::string::npos) << message;
-  EXPECT_NE(message.find(old.string() + " (VIRTUAL_ENV): version 2.9.1"), std::string::npos) << message;
+  EXPECT_NE(message.find((root_ / "none").string() + " (the build): no libtorch_cpu.so"),
+            std::string::npos)
+      << message;
+  EXPECT_NE(message.find(old.string() + " (VIRTUAL_ENV): version 2.9.1"), std::string::npos)
+      << message;
   EXPECT_NE(message.find("Set AITRAINING_LIBTORCH"), std::string::npos) << message;
 }
 
@@ -75,7 +80,8 @@ TEST_F(TorchLibrary, CandidatesComeFromVariablesThenBuildThenEnvironment) {
   EXPECT_EQ(candidates[1].library, good);
   setenv("AITRAINING_LIBTORCH", good.parent_path().parent_path().c_str(), 1);
   EXPECT_EQ(find_torch(torch_candidates()), good);
-  for (const auto& candidate : torch_candidates()) EXPECT_EQ(candidate.origin, "AITRAINING_LIBTORCH");
+  for (const auto& candidate : torch_candidates())
+    EXPECT_EQ(candidate.origin, "AITRAINING_LIBTORCH");
 }
 
 }  // namespace
