@@ -38,7 +38,7 @@ bool Session::merge_and_check() {
   const double before = mean_loss_of_sample();
   const auto ranges = engine_->owned_state();
   write_model_description(project_, parts(), dtype);
-  checkpoint::write_weights(project_, ranges, *decoder_, dtype, true);
+  checkpoint::write_merged_weights(project_, ranges, *decoder_, dtype, model::base_reader(*source_));
   model::ModelSource merged = *source_;
   merged.tensors = format::open_safetensors(project_);
   engine_->load(model::base_reader(merged), [](const ops::ParamGroup& g) { return g.name() != "adapters"; });
@@ -71,7 +71,7 @@ void Session::finish(const report::EndRecord& end) {
     }
     if (!params_.peft) {
       write_model_description(project_, parts(), training_dtype(params_));
-      checkpoint::write_weights(project_, ranges, *decoder_, training_dtype(params_), false);
+      checkpoint::write_weights(project_, ranges, training_dtype(params_));
     } else if (params_.merge_adapter) {
       merged = merge_and_check();
     }

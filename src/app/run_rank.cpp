@@ -22,6 +22,9 @@ int guarded(F&& f) {
   try {
     f();
     return 0;
+  } catch (const comm::PeerLostError& e) {
+    log::error("{}", e.what());
+    return launch::kExitPeerLost;
   } catch (const Error& e) {
     log::error("{}", e.what());
     return e.exit_code();

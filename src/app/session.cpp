@@ -152,6 +152,7 @@ void Session::train() {
   if (first_rank()) {
     const auto lines = summary(*trainer_);
     for (auto* sink : sinks) sink->on_start(lines);
+    for (const auto& [label, value] : lines.lines) log::debug("{}: {}", label, value);
   }
   const auto end = trainer_->run(start_);
   load_best();

@@ -79,7 +79,10 @@ comm::GroupOptions group_options(const config::TrainingParams& params, const lau
   options.master_addr = rank.master_addr;
   options.master_port = rank.master_port;
   options.timeout = std::chrono::seconds(params.ddp_timeout);
-  options.backend = rank.world_size == 1 ? "single" : (device.is_cuda() ? "nccl" : "gloo");
+  // One rank needs no group; a rank that something else started (it has a rendezvous) and that asks for a backend by
+  // name gets one all the same, which is how the NCCL path is checked on a machine with one GPU.
+  const bool alone = rank.world_size == 1 && (!params.distributed_backend || rank.master_port == 0);
+  options.backend = alone ? "single" : (device.is_cuda() ? "nccl" : "gloo");
   // The launcher bound the rendezvous port already and hands rank 0 the socket.
   if (const char* fd = std::getenv("AITRAINING_STORE_FD"); fd != nullptr && rank.rank == 0) {
     options.store_listen_fd = std::atoi(fd);

@@ -78,6 +78,15 @@ void logits_tool(const Json& request) {
   writer.finish();
 }
 
+// The template's own rendering; null where it refuses the row as it stands (a system message that had to be moved).
+Json rendered_text(const text::ChatTemplate& chat_template, const Json& row) {
+  try {
+    return chat_template.render(row["messages"], row.value("tools", Json()), false).text;
+  } catch (const text::TemplateError&) {
+    return nullptr;
+  }
+}
+
 void tokenize_tool(const Json& request) {
   auto assets = text::open_text_assets(request.at("model").get<std::string>());
   const std::string input = request.at("input");
@@ -96,7 +105,7 @@ void tokenize_tool(const Json& request) {
       for (uint8_t trained : prepared.rows.trained(0)) line["trained"].push_back(static_cast<int>(trained));
     }
     if (row.values.contains("messages") && assets.chat_template) {
-      line["text"] = assets.chat_template->render(row.values["messages"], row.values.value("tools", Json()), false).text;
+      line["text"] = rendered_text(*assets.chat_template, row.values);
     }
     out << line.dump() << "\n";
   }
@@ -145,7 +154,8 @@ void merge_tool(const Json& request) {
   fs::create_directories(output);
   const auto dtype = loaded.source.config.stored_dtype == "bfloat16" ? format::DType::bf16 : format::DType::f32;
   checkpoint::write_model_description(output, {loaded.source, loaded.decoder, assets}, dtype);
-  checkpoint::write_weights(output, loaded.engine.owned_state(), loaded.decoder, dtype, true);
+  checkpoint::write_merged_weights(output, loaded.engine.owned_state(), loaded.decoder, dtype,
+                                   model::base_reader(loaded.source));
   log::info("Model saved to: {}", fs::absolute(output).string());
 }
 

@@ -106,7 +106,7 @@ fs::path save_checkpoint(const SaveRequest& request, const std::vector<engine::S
     if (parts.decoder.lora()) {
       write_adapter(aside, ranges, parts.decoder, request.base_model);
     } else {
-      write_weights(aside, ranges, parts.decoder, request.dtype, false);
+      write_weights(aside, ranges, request.dtype);
     }
     const bool rounded = !parts.decoder.lora() && request.dtype != format::DType::f32;
     write_optimizer(aside, ranges, rounded);

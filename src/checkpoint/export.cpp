@@ -1,5 +1,6 @@
 #include "aitraining/checkpoint/export.h"
 
+#include <functional>
 #include <map>
 #include <set>
 
@@ -103,16 +104,14 @@ void write_model_description(const fs::path& folder, const ModelParts& parts, fo
   write_text_files(folder, parts.assets);
 }
 
-void write_weights(const fs::path& folder, const std::vector<engine::StateRange>& ranges,
-                   const model::Decoder& decoder, format::DType dtype, bool merge_adapters, uint64_t shard_bytes) {
+namespace {
+
+// Value of one tensor to be saved, flat.
+using ValueOf = std::function<at::Tensor(const engine::StateRange&)>;
+
+void write_shards(const fs::path& folder, const std::vector<engine::StateRange>& ranges, format::DType dtype,
+                  uint64_t shard_bytes, const ValueOf& value_of) {
   const auto map = by_name(ranges);
-  std::map<std::string, double> adapted;
-  if (merge_adapters) {
-    const auto& lora = *decoder.lora();
-    for (const auto& module : decoder.adapted_modules()) {
-      adapted[module.name + ".weight"] = lora.alpha / static_cast<double>(lora.r);
-    }
-  }
   std::vector<format::PlannedTensor> plan;
   for (const auto& range : ranges) {
     if (!is_adapter(range)) plan.push_back({range.param->name, dtype, range.param->shape});
@@ -122,17 +121,36 @@ void write_weights(const fs::path& folder, const std::vector<engine::StateRange>
     format::SafetensorsWriter writer(folder / shard_name(s, shards.size()), shards[s].tensors);
     for (const auto& tensor : shards[s].tensors) {
       const auto& range = *map.at(tensor.name);
-      at::Tensor value = range.weight;
-      if (const auto it = adapted.find(tensor.name); it != adapted.end()) {
-        const std::string module = tensor.name.substr(0, tensor.name.size() - std::string(".weight").size());
-        value = value.to(at::kFloat) + adapter_delta(map, module, it->second).view({-1});
-      }
-      auto saved = to_saved(value, dtype);
+      auto saved = to_saved(value_of(range), dtype);
       writer.write(tensor.name, range.first, range.count, saved.const_data_ptr());
     }
     writer.finish();
   }
   if (shards.size() > 1) write_index(folder, shards);
+}
+
+}  // namespace
+
+void write_weights(const fs::path& folder, const std::vector<engine::StateRange>& ranges, format::DType dtype,
+                   uint64_t shard_bytes) {
+  write_shards(folder, ranges, dtype, shard_bytes, [](const engine::StateRange& range) { return range.weight; });
+}
+
+void write_merged_weights(const fs::path& folder, const std::vector<engine::StateRange>& ranges,
+                          const model::Decoder& decoder, format::DType dtype, const ops::ParameterReader& base,
+                          uint64_t shard_bytes) {
+  const auto map = by_name(ranges);
+  const auto& lora = *decoder.lora();
+  std::map<std::string, std::string> adapted;  // weight -> module
+  for (const auto& module : decoder.adapted_modules()) adapted[module.name + ".weight"] = module.name;
+  write_shards(folder, ranges, dtype, shard_bytes, [&](const engine::StateRange& range) {
+    auto value = at::empty({range.count}, at::kFloat);
+    base(*range.param, range.first, value);
+    if (const auto it = adapted.find(range.param->name); it != adapted.end()) {
+      value += adapter_delta(map, it->second, lora.alpha / static_cast<double>(lora.r)).view({-1}).cpu();
+    }
+    return value;
+  });
 }
 
 void write_adapter(const fs::path& folder, const std::vector<engine::StateRange>& ranges,

@@ -117,10 +117,10 @@ class C10dGroup : public ProcessGroup {
       f();
     } catch (const std::exception& e) {
       const std::string text = e.what();
-      throw EnvironmentError(
+      throw PeerLostError(fmt::format(
           "[comm] rank {} of {}: {} failed: {}. Another rank ended or cannot be reached; the first rank that failed "
           "tells the cause.",
-          rank_, size_, operation, text.substr(0, text.find('\n')));
+          rank_, size_, operation, text.substr(0, text.find('\n'))));
     }
   }
 

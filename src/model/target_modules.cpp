@@ -28,6 +28,10 @@ bool is_list(const std::string& choice) {
 }
 
 std::vector<bool> match_list(const std::string& choice, const std::vector<std::string>& modules) {
+  if (std::count(choice.begin(), choice.end(), '[') != std::count(choice.begin(), choice.end(), ']')) {
+    throw UserError("--target-modules '{}': a bracket is not closed. Write a list such as q_proj,v_proj; the model has: {}.",
+                    choice, join(short_names(modules), ", "));
+  }
   std::string plain;
   for (char c : choice) {
     if (std::string("[]'\"").find(c) == std::string::npos) plain += c;

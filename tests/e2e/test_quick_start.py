@@ -151,8 +151,8 @@ def test_s29_messages_render_as_the_tokenizer_does(m0, place):
 
 def test_s30_column_mapping(m0, place):
     write_jsonl(place / "data", [{"body": text} for text in SENTENCES])
-    config(place, m0, edit=lambda text: text.replace("text_column: text", "text_column: body")).ok()
     config(place, m0).refused("text", "body")
+    config(place, m0, edit=lambda text: text.replace("text_column: text", "text_column: body")).ok()
 
 
 def test_s31_log_wandb_without_key_or_network_finishes(m0, place):

@@ -17,16 +17,22 @@ struct ModelParts {
   const text::TextAssets& assets;
 };
 
+inline constexpr uint64_t kShardBytes = 5'000'000'000;
+
 // config.json (vocab_size and dtype as saved), generation_config.json if the base had one, tokenizer and template files.
 void write_model_description(const std::filesystem::path& folder, const ModelParts& parts, format::DType dtype);
 // Tokenizer and template files alone.
 void write_text_files(const std::filesystem::path& folder, const text::TextAssets& assets);
 
 // model.safetensors, or shards of at most `shard_bytes` with model.safetensors.index.json. Adapters are left out.
-// `merge_adapters`: each adapted weight becomes round(W + scale * B A), with W and the delta in fp32.
 void write_weights(const std::filesystem::path& folder, const std::vector<engine::StateRange>& ranges,
-                   const model::Decoder& decoder, format::DType dtype, bool merge_adapters,
-                   uint64_t shard_bytes = 5'000'000'000);
+                   format::DType dtype, uint64_t shard_bytes = kShardBytes);
+
+// The same for the merged model of an adapter run: each adapted weight becomes round(W + scale * B A), the delta in fp32
+// and rounded once. W comes from `base`, as it is stored, not from the engine's copy in the compute type.
+void write_merged_weights(const std::filesystem::path& folder, const std::vector<engine::StateRange>& ranges,
+                          const model::Decoder& decoder, format::DType dtype, const ops::ParameterReader& base,
+                          uint64_t shard_bytes = kShardBytes);
 
 // adapter_model.safetensors (fp32) and adapter_config.json as PEFT reads them.
 void write_adapter(const std::filesystem::path& folder, const std::vector<engine::StateRange>& ranges,

@@ -1,6 +1,6 @@
 #pragma once
 // Collectives between the ranks of one run, over c10d: NCCL on GPUs, Gloo on CPUs, nothing with one rank. Every rank
-// calls the same collectives in the same order. Errors are EnvironmentError naming rank, operation and peer's text.
+// calls the same collectives in the same order. A collective that fails throws PeerLostError naming rank and operation.
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -10,7 +10,14 @@
 
 #include <ATen/ATen.h>
 
+#include "aitraining/core/error.h"
+
 namespace aitraining::comm {
+
+// Another rank ended or cannot be reached: this rank is not the one to blame.
+struct PeerLostError : Error {
+  explicit PeerLostError(const std::string& message) : Error(ErrorKind::environment, message) {}
+};
 
 struct GroupOptions {
   std::string backend = "single";  // single, gloo, nccl
