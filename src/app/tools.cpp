@@ -78,15 +78,6 @@ void logits_tool(const Json& request) {
   writer.finish();
 }
 
-// The template's own rendering; null where it refuses the row as it stands (a system message that had to be moved).
-Json rendered_text(const text::ChatTemplate& chat_template, const Json& row) {
-  try {
-    return chat_template.render(row["messages"], row.value("tools", Json()), false).text;
-  } catch (const text::TemplateError&) {
-    return nullptr;
-  }
-}
-
 void tokenize_tool(const Json& request) {
   auto assets = text::open_text_assets(request.at("model").get<std::string>());
   const std::string input = request.at("input");
@@ -104,8 +95,10 @@ void tokenize_tool(const Json& request) {
       for (int32_t id : prepared.rows.ids(0)) line["ids"].push_back(id);
       for (uint8_t trained : prepared.rows.trained(0)) line["trained"].push_back(static_cast<int>(trained));
     }
-    if (row.values.contains("messages") && assets.chat_template) {
-      line["text"] = rendered_text(*assets.chat_template, row.values);
+    // What the model reads, so also where a refused system message went.
+    if (row.values.contains("messages") && prepared.rows.size() > 0) {
+      const auto ids = prepared.rows.ids(0);
+      line["text"] = assets.tokenizer.decode({ids.begin(), ids.end()}, false);
     }
     out << line.dump() << "\n";
   }

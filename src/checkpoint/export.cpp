@@ -26,11 +26,11 @@ RangeMap by_name(const std::vector<engine::StateRange>& ranges) {
 
 bool is_adapter(const engine::StateRange& range) { return range.param->name.starts_with("base_model."); }
 
-// fp32 delta of a module's adapter, [out, in].
+// scale * B A of a module's adapter, [out, in], in fp64: the sum with W is rounded once, when it is saved.
 at::Tensor adapter_delta(const RangeMap& ranges, const std::string& module, double scale) {
   const auto& a = *ranges.at(model::lora_name(module, 'A'));
   const auto& b = *ranges.at(model::lora_name(module, 'B'));
-  auto left = b.weight.view(b.param->shape).to(at::kFloat), right = a.weight.view(a.param->shape).to(at::kFloat);
+  auto left = b.weight.view(b.param->shape).to(at::kDouble), right = a.weight.view(a.param->shape).to(at::kDouble);
   return at::mm(left, right).mul_(scale);
 }
 
@@ -147,7 +147,7 @@ void write_merged_weights(const fs::path& folder, const std::vector<engine::Stat
     auto value = at::empty({range.count}, at::kFloat);
     base(*range.param, range.first, value);
     if (const auto it = adapted.find(range.param->name); it != adapted.end()) {
-      value += adapter_delta(map, it->second, lora.alpha / static_cast<double>(lora.r)).view({-1}).cpu();
+      value = value + adapter_delta(map, it->second, lora.alpha / static_cast<double>(lora.r)).view({-1}).cpu();
     }
     return value;
   });
