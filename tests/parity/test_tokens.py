@@ -36,11 +36,12 @@ def varied_chats(count, seed=1):
     return rows
 
 
-def inner(ids, text, bos, eos):
+def inner(ids, text, tokenizer):
     """Ids of the text alone: a plain row gets one bos unless it begins with it, and one eos."""
-    assert ids[0] == bos, "a plain row begins with bos"
-    ids = ids if text.startswith(("<|im_start|>", "<s>")) else ids[1:]
-    return ids[:-1] if ids and ids[-1] == eos and not text.endswith("<|im_end|>") else ids
+    assert ids[0] == tokenizer.bos_token_id, "a plain row begins with bos"
+    ids = ids if text.startswith(tokenizer.bos_token) else ids[1:]
+    ends = ids and ids[-1] == tokenizer.eos_token_id and not text.endswith(tokenizer.eos_token)
+    return ids[:-1] if ends else ids
 
 
 def check_texts(model, tokenizer, tmp_path):
@@ -50,7 +51,7 @@ def check_texts(model, tokenizer, tmp_path):
     wrong = []
     for text, row in zip(texts, rows, strict=True):
         expected = tokenizer(text, add_special_tokens=False)["input_ids"]
-        if inner(row["ids"], text, tokenizer.bos_token_id, tokenizer.eos_token_id) != expected:
+        if inner(row["ids"], text, tokenizer) != expected:
             wrong.append((text, row["ids"], expected))
     assert not wrong, wrong[:3]
 
