@@ -99,7 +99,7 @@ SHORT = random_chats(20, seed=5, user=(2, 4), assistant=(4, 10))
 
 @pytest.mark.parametrize("peft", [False, True], ids=["full", "lora"])
 def test_smollm2(smollm2, tmp_path, project, peft):
-    loop = Loop(lr=1e-4 if not peft else 1e-3, epochs=1, batch_size=1)  # 20 rows of about 60 tokens: 20 updates
+    loop = Loop(lr=1e-3 if peft else 1e-4, epochs=1, batch_size=1)  # 20 rows of about 60 tokens: 20 updates
     data = chats(tmp_path / "data", SHORT)
     extra = LORA if peft else {}
     run = train(smollm2, data, project, **flags(loop), **extra, timeout=600).ok()
