@@ -31,16 +31,35 @@ double Session::mean_loss_of_sample() {
   return count > 0 ? sum / count : 0;
 }
 
+// The final model is written aside and moved when it is whole: a full disk leaves neither a cut file nor half a change.
+fs::path Session::begin_model(format::DType dtype) const {
+  const fs::path aside = project_ / ".tmp-model";
+  fs::remove_all(aside);
+  fs::create_directories(aside);
+  write_model_description(aside, parts(), dtype);
+  return aside;
+}
+
+void Session::publish_model(const fs::path& aside) const {
+  checkpoint::remove_stale_model_files(project_, false);
+  for (const auto& entry : fs::recursive_directory_iterator(aside)) {
+    if (!entry.is_regular_file()) continue;
+    const fs::path target = project_ / fs::relative(entry.path(), aside);
+    fs::create_directories(target.parent_path());
+    fs::rename(entry.path(), target);
+  }
+  fs::remove_all(aside);
+  sync_folder(project_);
+}
+
 // Writes the merged model, reads the file back in place of base and adapter, and compares losses on real rows.
-bool Session::merge_and_check() {
+bool Session::merge_and_check(const fs::path& aside) {
   log::info("Merging adapter weights...");
   const auto dtype = merge_dtype(params_);
   const double before = mean_loss_of_sample();
-  const auto ranges = engine_->owned_state();
-  write_model_description(project_, parts(), dtype);
-  checkpoint::write_merged_weights(project_, ranges, *decoder_, dtype, model::base_reader(*source_));
+  checkpoint::write_merged_weights(aside, engine_->owned_state(), *decoder_, dtype, model::base_reader(*source_));
   model::ModelSource merged = *source_;
-  merged.tensors = format::open_safetensors(project_);
+  merged.tensors = format::open_safetensors(aside);
   engine_->load(model::base_reader(merged), [](const ops::ParamGroup& g) { return g.name() != "adapters"; });
   engine_->load([](const ops::ParamSpec&, int64_t, at::Tensor out) { out.zero_(); },
                 [](const ops::ParamGroup& g) { return g.name() == "adapters"; });
@@ -50,34 +69,48 @@ bool Session::merge_and_check() {
     log::warn("Failed to merge adapter weights: on real rows the merged model's loss is {:.6f}, base + adapter's {:.6f}",
               after, before);
     log::warn("Skipping adapter merge. Only adapter weights will be saved.");
-    checkpoint::remove_stale_model_files(project_, false);
     return false;
   }
   log::info("merged model checked on real rows: loss {:.6f}, base + adapter {:.6f}", after, before);
   return true;
 }
 
+// Returns whether the project folder's model is whole (not an adapter alone).
+bool Session::save_final_model(const std::vector<engine::StateRange>& ranges) {
+  if (params_.peft && !params_.merge_adapter) return false;
+  const fs::path aside = begin_model(params_.peft ? merge_dtype(params_) : training_dtype(params_));
+  try {
+    bool whole = true;
+    if (params_.peft) {
+      whole = merge_and_check(aside);
+    } else {
+      checkpoint::write_weights(aside, ranges, training_dtype(params_));
+    }
+    if (whole) publish_model(aside);
+    fs::remove_all(aside);
+    return whole;
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove_all(aside, ignored);
+    throw;
+  }
+}
+
 void Session::finish(const report::EndRecord& end) {
   const auto ranges = engine_->owned_state();
   if (!ranges.empty()) {
     log::info("Finished training, saving model...");
-    bool merged = false;
-    const bool adapter_at_top = params_.peft && !params_.merge_adapter;
-    checkpoint::remove_stale_model_files(project_, adapter_at_top);
     if (params_.peft) {
       fs::create_directories(project_ / "adapter");
       checkpoint::write_adapter(project_ / "adapter", ranges, *decoder_, params_.model);
       checkpoint::write_text_files(project_ / "adapter", *assets_);
     }
-    if (!params_.peft) {
-      write_model_description(project_, parts(), training_dtype(params_));
-      checkpoint::write_weights(project_, ranges, training_dtype(params_));
-    } else if (params_.merge_adapter) {
-      merged = merge_and_check();
-    }
-    if (params_.peft && !merged) {
-      checkpoint::write_adapter(project_, ranges, *decoder_, params_.model);
-      checkpoint::write_text_files(project_, *assets_);
+    const bool whole = save_final_model(ranges);
+    const bool merged = params_.peft && whole;
+    if (!whole) {
+      // The adapter as PEFT lays it out, at the top too. Its files, not the engine: a refused merge has overwritten that.
+      checkpoint::remove_stale_model_files(project_, true);
+      fs::copy(project_ / "adapter", project_, fs::copy_options::recursive | fs::copy_options::overwrite_existing);
     }
     write_file_atomic(project_ / "trainer_state.json", trainer_state_.to_json(end.steps, end.epoch).dump(2) + "\n");
     auto card = model_card(merged);

@@ -1,5 +1,6 @@
 #include "aitraining/app/run_rank.h"
 
+#include <csignal>
 #include <exception>
 
 #include <c10/util/Exception.h>
@@ -19,6 +20,8 @@ namespace {
 // The library's outer wall: every failure becomes one logged message and an exit code.
 template <class F>
 int guarded(F&& f) {
+  // A file size limit is then an error of write(), with path and cause, instead of a silent end of the process.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     f();
     return 0;

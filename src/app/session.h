@@ -39,7 +39,10 @@ class Session {
   void evaluated(const report::EvalRecord& record, int64_t update);
   void load_best();
   void finish(const report::EndRecord& end);
-  bool merge_and_check();
+  std::filesystem::path begin_model(format::DType dtype) const;
+  void publish_model(const std::filesystem::path& aside) const;
+  bool merge_and_check(const std::filesystem::path& aside);
+  bool save_final_model(const std::vector<engine::StateRange>& ranges);
   void report_files(const report::EndRecord& end) const;
   double mean_loss_of_sample();
   report::RunSummary summary(const train::Trainer& trainer) const;
