@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "aitraining/config/config.h"
 #include "aitraining/core/error.h"
 #include "aitraining/data/sft.h"
 
@@ -32,10 +33,23 @@ void check_split(const config::TrainingParams& params, const std::string& split,
   data::check_columns(file, data::read_rows(file), options, word);
 }
 
+// A run writes model and tokenizer files into its project folder: never over what it reads from.
+void check_project(const config::TrainingParams& params) {
+  const fs::path project = fs::weakly_canonical(config::project_folder(params));
+  const auto refuse_same = [&](const std::string& input, const char* word, const char* flag) {
+    if (fs::weakly_canonical(fs::absolute(input)) != project) return;
+    throw UserError("--project-name: {} is the {} folder ({}); its files would be overwritten. Choose another name.",
+                    project.string(), word, flag);
+  };
+  refuse_same(params.model, "model", "--model");
+  refuse_same(params.data_path, "data", "--data-path");
+}
+
 }  // namespace
 
 void check_before_launch(const config::TrainingParams& params) {
   check_model(params.model);
+  check_project(params);
   check_split(params, params.train_split, "training");
   if (params.valid_split) check_split(params, *params.valid_split, "validation");
 }

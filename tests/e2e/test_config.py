@@ -1,10 +1,11 @@
 """Flags and YAML: BR-08 (numbers as text), precedence, unknown and doubled names, required ones, exit codes."""
 import re
+import shutil
 
 import pytest
 
 from fixtures import models
-from fixtures.data import chats
+from fixtures.data import chats, exchange
 from fixtures.runner import run, train
 
 YAML = """\
@@ -200,3 +201,14 @@ def test_br15_what_this_machine_cannot_do(m0, data, project, words):
     result = train(m0, data, project, *words, device="cpu")
     if result.code != 0:
         result.refused(words[1])
+
+
+@pytest.mark.parametrize("same", ["model", "data"])
+def test_project_folder_is_not_one_that_the_run_reads(m0, tmp_path, same):
+    model, data = tmp_path / "model", chats(tmp_path / "data", [exchange("hi", "yo")])
+    shutil.copytree(m0, model)
+    before = (model / "model.safetensors").read_bytes()
+    result = run("llm", "--train", "--trainer", "sft", "--model", model, "--data-path", data, "--log", "none",
+                 "--project-name", f"{tmp_path}/other/../{same}")
+    assert result.code == 2 and "overwritten" in result.output
+    assert (model / "model.safetensors").read_bytes() == before and len(list(data.iterdir())) == 1
