@@ -187,12 +187,29 @@ std::vector<Field> engine_fields() {
       {.member = &P::distributed_backend,
        .name = "distributed_backend",
        .group = Group::training,
-       .help = "Engine on several ranks: ddp; unset: ddp",
-       .choices = {"ddp"},
-       .later = {"deepspeed", "zero3"},
-       .later_advice =
-           "This build has no ZeRO-3 engine: use --distributed-backend ddp, or leave it out",
-       .wrong_choice = "Unsupported distributed backend: '{}' (valid: ddp, deepspeed)"},
+       .help = "Engine on several ranks: ddp (whole copies), deepspeed or zero3 (parameters, "
+               "gradients and optimizer state sharded), zero2 (parameters whole); unset: ddp",
+       .choices = {"ddp", "deepspeed", "zero3", "zero2"},
+       .wrong_choice =
+           "Unsupported distributed backend: '{}' (valid: ddp, deepspeed, zero3, zero2)"},
+      {.member = &P::zero3_resident,
+       .name = "zero3_resident",
+       .group = Group::training,
+       .initial = "0",
+       .help = "ZeRO-3: so many of the last units stay whole within an update, for less "
+               "communication; auto: as many as memory allows"},
+      {.member = &P::offload_optimizer,
+       .name = "offload_optimizer",
+       .group = Group::training,
+       .help = "Where fp32 masters and optimizer state are kept: cpu, or on the rank's device",
+       .choices = {"cpu"},
+       .synonyms = {{"none", ""}}},
+      {.member = &P::offload_param,
+       .name = "offload_param",
+       .group = Group::training,
+       .help = "ZeRO-3: where a rank's own part of the parameters is kept: cpu, or on its device",
+       .choices = {"cpu"},
+       .synonyms = {{"none", ""}}},
       {.member = &P::resume_from_checkpoint,
        .name = "resume_from_checkpoint",
        .group = Group::training,
@@ -213,7 +230,7 @@ std::vector<Field> engine_fields() {
        .name = "deterministic",
        .group = Group::training,
        .initial = false,
-       .help = "Sum in rank order: equal bits at equal rank count (not supported yet)"},
+       .help = "Sum gradients in rank order: equal bits with every engine at equal rank count"},
   };
 }
 

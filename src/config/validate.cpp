@@ -31,9 +31,26 @@ std::string check_quantization(const TrainingParams& p) {
       *p.quantization);
 }
 
-std::string check_deterministic(const TrainingParams& p) {
-  return p.deterministic ? "not supported yet in this build: deterministic (remove --deterministic)"
-                         : "";
+bool is_zero3(const TrainingParams& p) {
+  return p.distributed_backend == "zero3" || p.distributed_backend == "deepspeed";
+}
+
+std::string check_resident(const TrainingParams& p) {
+  const std::string& text = p.zero3_resident;
+  const bool number = !text.empty() && text.size() < 10 &&
+                      text.find_first_not_of("0123456789") == std::string::npos;
+  if (text != "auto" && !number) {
+    return fmt::format("'{}' is neither a number of units (0, 1, ...) nor auto", text);
+  }
+  if (text == "0" || is_zero3(p)) return {};
+  return "only ZeRO-3 has units that are not whole: remove --zero3-resident, or add "
+         "--distributed-backend zero3";
+}
+
+std::string check_offload_param(const TrainingParams& p) {
+  if (!p.offload_param || is_zero3(p)) return {};
+  return "only ZeRO-3 keeps a part of the parameters that can lie elsewhere: remove "
+         "--offload-param, or add --distributed-backend zero3";
 }
 
 std::string check_hub(const TrainingParams& p) {
@@ -71,7 +88,8 @@ struct Relation {
 constexpr Relation kRelations[] = {
     {"project_name", check_name},           {"chat_template", check_templates},
     {"text_column", check_column},          {"quantization", check_quantization},
-    {"deterministic", check_deterministic}, {"push_to_hub", check_hub},
+    {"zero3_resident", check_resident},     {"offload_param", check_offload_param},
+    {"push_to_hub", check_hub},
 };
 
 }  // namespace

@@ -136,7 +136,7 @@ def test_file_and_flags_mean_the_same(config, m0, data, tmp_path):
     (("--batch-size",), ("batch-size",)),
     (("--lr", "-1"), ("lr",)),
     (("--trainer", "sfx"), ("sfx", "sft", "dpo")),
-    (("--distributed-backend", "fsdp"), ("Unsupported distributed backend", "fsdp", "ddp", "deepspeed")),
+    (("--distributed-backend", "fsdp"), ("Unsupported distributed backend", "fsdp", "ddp", "deepspeed", "zero2")),
     (("--mixed-precision", "fp17"), ("fp17", "bf16")),
     (("--scheduler", "lineal"), ("lineal", "linear")),
     (("--optimizer", "adamv"), ("adamv", "adamw_torch")),

@@ -120,12 +120,9 @@ def test_s7_the_key_left_out_means_null(m0, place):
     assert with_null == without
 
 
-def test_s2_deepspeed_works_or_says_how_to_get_it(m0, place):
-    result = config(place, m0, "deepspeed")
-    if result.code == 0:
-        assert "zero3" in result.output
-    else:
-        result.refused("ZeRO-3", "--distributed-backend ddp")
+def test_s2_deepspeed_is_off_unless_asked(m0, place):
+    assert "zero3" in config(place, m0, "deepspeed").ok().output
+    assert "zero3" not in config(place, m0).ok().output
 
 
 @pytest.mark.parametrize("key,said", [("task", "Task is required"), ("backend", "Backend is required")])

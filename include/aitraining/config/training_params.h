@@ -32,6 +32,8 @@ struct TrainingParams {
   int64_t ddp_timeout{};  // seconds
   bool check_replicas{};  // compare a checksum of the weights over ranks after every update
   bool deterministic{};
+  std::string zero3_resident;  // a number of units, or auto
+  std::optional<std::string> offload_optimizer, offload_param;
   // Hyperparameters
   double lr{}, warmup_ratio{}, weight_decay{}, max_grad_norm{};
   int64_t epochs{}, batch_size{}, gradient_accumulation{}, seed{};

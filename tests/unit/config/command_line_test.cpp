@@ -109,10 +109,10 @@ TEST_F(CommandLine, ChoicesOfEachKind) {
   EXPECT_EQ(params_of(llm({"--distributed-backend", "ddp"})).distributed_backend, "ddp");
   EXPECT_EQ(params_of(llm({"--distributed-backend", "None"})).distributed_backend, std::nullopt);
   EXPECT_HAS(refusal(llm({"--distributed-backend", "fsdp"})),
-             "Unsupported distributed backend: 'fsdp' (valid: ddp, deepspeed)");
-  EXPECT_HAS(refusal(llm({"--distributed-backend", "deepspeed"})),
-             "not supported yet in this build: distributed_backend deepspeed (available: ddp). "
-             "This build has no ZeRO-3 engine");
+             "Unsupported distributed backend: 'fsdp' (valid: ddp, deepspeed, zero3, zero2)");
+  for (const char* engine : {"deepspeed", "zero3", "zero2"}) {
+    EXPECT_EQ(params_of(llm({"--distributed-backend", engine})).distributed_backend, engine);
+  }
   EXPECT_EQ(params_of(llm({"--mixed-precision", "no"})).mixed_precision, std::nullopt);
   EXPECT_EQ(params_of(llm({"--mixed-precision", "bf16"})).mixed_precision, "bf16");
   EXPECT_HAS(refusal(llm({"--mixed-precision", "bf61"})),
@@ -122,10 +122,25 @@ TEST_F(CommandLine, ChoicesOfEachKind) {
              "not supported yet in this build: optimizer adafactor");
   EXPECT_HAS(refusal(llm({"--log", "tensorboard"})),
              "not supported yet in this build: log tensorboard");
-  EXPECT_HAS(refusal(llm({"--deterministic"})), "not supported yet in this build: deterministic");
+  EXPECT_TRUE(params_of(llm({"--deterministic"})).deterministic);
   EXPECT_EQ(params_of(llm({"--resume-from-checkpoint", "latest"})).resume_from_checkpoint, "auto");
   EXPECT_EQ(params_of(llm({"--resume-from-checkpoint", "true"})).resume_from_checkpoint, "auto");
   EXPECT_EQ(params_of(llm({"--resume-from-checkpoint", "/x/y"})).resume_from_checkpoint, "/x/y");
+}
+
+TEST_F(CommandLine, OptionsOfShardedEngines) {
+  const auto zero3 = params_of(llm({"--distributed-backend", "zero3", "--zero3-resident", "auto",
+                                    "--offload-optimizer", "cpu", "--offload-param", "cpu"}));
+  EXPECT_EQ(zero3.zero3_resident, "auto");
+  EXPECT_EQ(zero3.offload_optimizer, "cpu");
+  EXPECT_EQ(zero3.offload_param, "cpu");
+  EXPECT_EQ(params_of(llm({"--offload-optimizer", "none"})).offload_optimizer, std::nullopt);
+  EXPECT_HAS(refusal(llm({"--zero3-resident", "3"})), "--distributed-backend zero3");
+  EXPECT_HAS(refusal(llm({"--distributed-backend", "zero3", "--zero3-resident", "-1"})),
+             "neither a number of units");
+  EXPECT_HAS(refusal(llm({"--distributed-backend", "zero2", "--offload-param", "cpu"})),
+             "only ZeRO-3");
+  EXPECT_HAS(refusal(llm({"--offload-optimizer", "nvme"})), "is not one of cpu");
 }
 
 TEST_F(CommandLine, QuantizationSaysWhatToChange) {
