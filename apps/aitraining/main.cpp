@@ -32,6 +32,7 @@ int run(int argc, char** argv) {
   switch (command.kind) {
     case Kind::help:
     case Kind::version:
+    case Kind::print:
       fmt::print("{}", command.text);
       return 0;
     case Kind::run_rank:

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <map>
 
@@ -8,8 +9,9 @@
 #include "aitraining/core/error.h"
 #include "aitraining/core/strings.h"
 #include "command_flags.h"
-#include "draft.h"
-#include "reference_names.h"
+#include "resolve.h"
+#include "suggest.h"
+#include "task.h"
 
 namespace aitraining::config {
 namespace {
@@ -23,57 +25,8 @@ Command text_command(Command::Kind kind, std::string text) {
   return command;
 }
 
-void read_environment(Draft& draft) {
-  for (const Field& field : field_table()) {
-    if (field.environment.empty() || draft.given(field.name)) continue;
-    const std::string name(field.environment);
-    const char* value = std::getenv(name.c_str());
-    if (value && *value) draft.assign(field, value, Origin::environment, name);
-  }
-}
-
-// After the file, so that flags win.
-void apply_flags(const CommandFlags& flags, Draft& draft) {
-  for (const GivenFlag& given : flags.given)
-    draft.assign(*given.field, given.value, Origin::flag, given.flag);
-  if (flags.backend && *flags.backend != "local") {
-    draft.problems.push_back(
-        fmt::format("--backend: Invalid backend: {} (this build runs on this machine only: local)",
-                    *flags.backend));
-  }
-}
-
-void settle(Draft& draft) {
-  TrainingParams& params = draft.config.params;
-  for (const auto& [field, text, missing] : find_problems(params)) {
-    const std::string name(field->name);
-    if (draft.unreadable.contains(name))
-      continue;  // reported already; what it holds now is only the default
-    const std::string place = draft.given(name) ? draft.where[name] : missing ? "" : name;
-    draft.problems.push_back(place.empty() ? text : place + ": " + text);
-  }
-  throw_problems(draft.problems);
-  if (!params.apply_chat_template) params.chat_template = "none";
-  params.project_name = project_folder(params);
-  add_notes(draft);
-}
-
-Command train_command(const CommandFlags& flags, bool llm) {
-  Draft draft;
-  draft.problems = flags.problems;
-  if (!flags.train && !flags.config_file) {
-    draft.problems.emplace_back(llm ? "nothing to do: add --train"
-                                    : "nothing to do: give a command (aitraining llm "
-                                      "--train ...) or --config FILE");
-  }
-  if (flags.config_file) read_yaml(*flags.config_file, draft);
-  apply_flags(flags, draft);
-  read_environment(draft);
-  settle(draft);
-  Command command;
-  command.kind = Command::Kind::train;
-  command.config = std::move(draft.config);
-  return command;
+bool asks_for_help(const Words& arguments) {
+  return std::ranges::any_of(arguments, [](const auto& a) { return a == "--help" || a == "-h"; });
 }
 
 // Tools and their flags, all with a value and all needed.
@@ -92,9 +45,8 @@ Words tool_names() {
 }
 
 Command tools_command(const Words& arguments) {
-  const bool help =
-      std::ranges::any_of(arguments, [](const auto& a) { return a == "--help" || a == "-h"; });
-  if (arguments.empty() || help) return text_command(Command::Kind::help, help_text());
+  if (arguments.empty() || asks_for_help(arguments))
+    return text_command(Command::Kind::help, help_text());
   const std::string& name = arguments[0];
   if (name == "convert_to_kohya")
     throw UserError("not supported yet in this build: tools convert_to_kohya");
@@ -110,13 +62,103 @@ Command tools_command(const Words& arguments) {
   return command;
 }
 
+TaskChoice task_of(const std::string& word) {
+  const auto choice = find_task(word);
+  if (!choice) throw UserError("{}", task_problem(word));
+  return *choice;
+}
+
+Command schema_command(const Words& arguments) {
+  if (asks_for_help(arguments)) return text_command(Command::Kind::help, help_text());
+  const std::string word = read_text_flags(arguments, {"--task"}, false)[0];
+  const Task task = word.empty() ? Task::llm : task_of(word).task;
+  return text_command(Command::Kind::print, json_schema(task).dump(2) + "\n");
+}
+
+Command completion_command(const Words& arguments) {
+  if (asks_for_help(arguments)) return text_command(Command::Kind::help, help_text());
+  if (arguments.size() != 1)
+    throw UserError("completion needs one shell: aitraining completion bash|zsh|fish");
+  return text_command(Command::Kind::print, completion_script(arguments[0]));
+}
+
+Command rank_command(const Words& arguments) {
+  if (arguments.size() != 1) throw UserError("--run-rank needs one file");
+  Command command;
+  command.kind = Command::Kind::run_rank;
+  command.rank_params = arguments[0];
+  return command;
+}
+
+// Commands of the reference that are not there.
+constexpr std::array<std::string_view, 18> kLaterCommands{"env",
+                                                          "plan",
+                                                          "api",
+                                                          "app",
+                                                          "chat",
+                                                          "tui",
+                                                          "portal",
+                                                          "setup",
+                                                          "spacerunner",
+                                                          "text-classification",
+                                                          "text-regression",
+                                                          "token-classification",
+                                                          "image-classification",
+                                                          "image-regression",
+                                                          "object-detection",
+                                                          "sentence-transformers",
+                                                          "extractive-qa",
+                                                          "tabular"};
+
 [[noreturn]] void refuse_command(const std::string& word) {
-  if (is_reference_command(word)) {
-    throw UserError("not supported yet in this build: command {} (available: llm, tools)", word);
+  if (word.starts_with("llm-") || word.starts_with("llm:") || word.starts_with("vlm:"))
+    throw UserError("{}", task_problem(word));
+  const std::string available = "llm, seq2seq, vlm, tools, schema, completion";
+  if (std::ranges::count(kLaterCommands, word)) {
+    throw UserError("not supported yet in this build: command {} (available: {})", word, available);
   }
-  const auto near = nearest(word, {"llm", "tools"});
-  throw UserError("unknown command '{}'{}", word,
-                  near ? fmt::format("; did you mean '{}'?", *near) : " (available: llm, tools)");
+  Near near = nearest_names(word, split(available, ','));
+  for (std::string& name : near.names) name = "'" + name + "'";
+  throw UserError(
+      "unknown command '{}'{}", word,
+      near.names.empty() ? fmt::format(" (available: {})", available) : did_you_mean(near.names));
+}
+
+std::string checked_trainer(const std::string& trainer, Task task) {
+  const Field* field = find_field("trainer", task);
+  if (trainer.empty() || !field) return trainer;
+  const std::string word = trainer == "generic" ? "default" : trainer;
+  if (std::ranges::count(field->choices, word) || std::ranges::count(field->later, word))
+    return word;
+  throw UserError("{}", fmt::format(fmt::runtime(field->wrong_choice), trainer));
+}
+
+Command help_command(const CommandFlags& flags, Task task, const std::string& task_trainer) {
+  const GivenFlag* trainer = flags.find("trainer");
+  const std::string chosen = flags.help_trainer ? *flags.help_trainer
+                             : trainer          ? trainer->value
+                                                : task_trainer;
+  return text_command(Command::Kind::help, help_text(task, checked_trainer(chosen, task)));
+}
+
+Command training_command(const Words& arguments) {
+  TaskWord word;
+  if (!arguments.empty() && !arguments[0].starts_with("-")) {
+    word.text = arguments[0];
+    word.choice = find_task(word.text);
+    if (!word.choice) refuse_command(word.text);
+  }
+  const Words rest(arguments.begin() + (word.text.empty() ? 0 : 1), arguments.end());
+  const Task task = word.choice ? word.choice->task : Task::llm;
+  CommandFlags flags = read_command_flags(rest, task);
+  if (flags.help || flags.help_trainer)
+    return help_command(flags, task, word.choice ? word.choice->trainer : "");
+  if (flags.version)
+    return text_command(Command::Kind::version, "aitraining " AITRAINING_VERSION "\n");
+  Command command;
+  command.kind = Command::Kind::train;
+  command.config = resolve(word, rest, std::move(flags));
+  return command;
 }
 
 }  // namespace
@@ -124,22 +166,12 @@ Command tools_command(const Words& arguments) {
 Command parse_command_line(const Words& arguments) {
   if (arguments.empty()) return text_command(Command::Kind::help, help_text());
   const std::string& first = arguments[0];
-  if (first == "--run-rank") {
-    if (arguments.size() != 2) throw UserError("--run-rank needs one file");
-    Command command;
-    command.kind = Command::Kind::run_rank;
-    command.rank_params = arguments[1];
-    return command;
-  }
-  if (first == "tools") return tools_command({arguments.begin() + 1, arguments.end()});
-  const bool llm = first == "llm";
-  if (!llm && !first.starts_with("-")) refuse_command(first);
-  const CommandFlags flags =
-      read_command_flags({arguments.begin() + (llm ? 1 : 0), arguments.end()});
-  if (flags.help) return text_command(Command::Kind::help, help_text());
-  if (flags.version)
-    return text_command(Command::Kind::version, "aitraining " AITRAINING_VERSION "\n");
-  return train_command(flags, llm);
+  const Words rest(arguments.begin() + 1, arguments.end());
+  if (first == "--run-rank") return rank_command(rest);
+  if (first == "tools") return tools_command(rest);
+  if (first == "schema") return schema_command(rest);
+  if (first == "completion") return completion_command(rest);
+  return training_command(arguments);
 }
 
 }  // namespace aitraining::config

@@ -4,43 +4,48 @@
 
 #include "aitraining/core/error.h"
 #include "aitraining/core/strings.h"
-#include "field_value.h"
 
 namespace aitraining::config {
 
-void Draft::record(const Field& field, Origin origin, const std::string& place,
-                   const std::string& problem) {
+std::string Source::text() const {
+  switch (origin) {
+    case Origin::default_value:
+      return "default";
+    case Origin::file:
+      return place;
+    case Origin::environment:
+      return "environment " + place;
+    case Origin::flag:
+      return "flag";
+  }
+  return "";
+}
+
+Source ResolvedConfig::origin(const std::string& field) const {
+  const auto found = origins.find(field);
+  return found == origins.end() ? Source{} : found->second;
+}
+
+Draft::Draft(Task task) {
+  config.task = task;
+  config.params = default_params(task);
+}
+
+void Draft::record(const Field& field, const Place& place, const std::string& problem) {
   const std::string name(field.name);
-  where[name] = place;
-  config.origins[name] = origin;
+  labels[name] = place.label;
+  config.origins[name] = place.source;
   if (problem.empty()) return;
   unreadable.insert(name);
-  problems.push_back(place + ": " + problem);
+  // Mending the value would only lead to the next message.
+  if (field.available())
+    problems.push_back(place.label + ": " + problem);
+  else
+    unsupported.push_back(place.label + ": " + unavailable_text(field));
 }
 
-void Draft::assign(const Field& field, std::string_view text, Origin origin,
-                   const std::string& place) {
-  record(field, origin, place, assign_text(config.params, field, text));
-}
-
-void Draft::assign_null_value(const Field& field, Origin origin, const std::string& place) {
-  record(field, origin, place, assign_null(config.params, field));
-}
-
-const Field* nearest_field(std::string_view word) {
-  std::vector<std::string> names;
-  std::vector<const Field*> owners;
-  for (const Field& field : field_table()) {
-    names.emplace_back(field.name);
-    names.insert(names.end(), field.also_called.begin(), field.also_called.end());
-    owners.resize(names.size(), &field);
-  }
-  const auto near = nearest(word, names);
-  if (!near) return nullptr;
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (names[i] == *near) return owners[i];
-  }
-  return nullptr;
+void Draft::assign(const Field& field, std::string_view text, const Place& place) {
+  record(field, place, assign_text(config.params, field, text));
 }
 
 void throw_problems(const std::vector<std::string>& problems) {

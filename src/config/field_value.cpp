@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "aitraining/core/strings.h"
+#include "text_check.h"
 
 namespace aitraining::config {
 namespace {
@@ -24,7 +25,7 @@ struct Plain<std::optional<T>> {
 template <class F>
 auto with_type(const Field& field, F f) {
   return std::visit(
-      [&]<class T>(T TrainingParams::*member) {
+      [&]<class T>(T TrainingParams::* member) {
         return f(member, static_cast<typename Plain<T>::type*>(nullptr));
       },
       field.member);
@@ -58,6 +59,27 @@ std::optional<Value> parse(std::string_view text, std::string*) {
   return std::string(text);
 }
 
+// ROLE=COLUMN,ROLE=COLUMN or a JSON object of texts.
+std::optional<Value> parse(std::string_view text, StringMap*) {
+  StringMap map;
+  if (trim(text).starts_with("{")) {
+    const auto json = nlohmann::json::parse(text, nullptr, false);
+    if (!json.is_object()) return std::nullopt;
+    for (const auto& [key, value] : json.items()) {
+      if (!value.is_string()) return std::nullopt;
+      map[key] = value.get<std::string>();
+    }
+    return map;
+  }
+  for (const std::string& part : split(text, ',')) {
+    const size_t equals = part.find('=');
+    if (equals == 0 || equals == std::string::npos) return std::nullopt;
+    const std::string key(trim(std::string_view(part).substr(0, equals)));
+    map[key] = trim(std::string_view(part).substr(equals + 1));
+  }
+  return map.empty() ? std::nullopt : std::optional<Value>(map);
+}
+
 bool is_null_word(std::string_view text) {
   const std::string word = to_lower(text);
   return word == "none" || word == "null";
@@ -76,41 +98,54 @@ std::string wrong_type(const Field& field, std::string_view text) {
   return fmt::format("'{}' is not {}", text, type_name(field));
 }
 
-std::string bound_text(double bound) {
-  return fmt::format("{}", bound);
-}
-
 std::string range_text(const Range& range) {
   std::string text;
   if (range.min && range.max) {
-    text = fmt::format("from {} to {}{}", bound_text(*range.min), range.below_max ? "below " : "",
-                       bound_text(*range.max));
+    text = fmt::format("from {}{} to {}{}", range.above_min ? "above " : "", *range.min,
+                       range.below_max ? "below " : "", *range.max);
   } else if (range.min) {
-    text = fmt::format("{} or more", bound_text(*range.min));
+    text = range.above_min ? fmt::format("above {}", *range.min)
+                           : fmt::format("{} or more", *range.min);
   }
-  if (range.or_else) text += fmt::format(", or {}", bound_text(*range.or_else));
+  if (range.or_else) text += fmt::format(", or {}", *range.or_else);
   return text;
 }
 
 bool in_range(const Range& range, double number) {
   if (range.or_else && number == *range.or_else) return true;
-  if (range.min && number < *range.min) return false;
+  if (range.min && (range.above_min ? number <= *range.min : number < *range.min)) return false;
   return !range.max || (range.below_max ? number < *range.max : number <= *range.max);
 }
 
-std::string check_choice(const Field& field, const std::string& value) {
-  if (!field.missing.empty() && value.empty()) return std::string(field.missing);
-  if (field.choices.empty()) return {};
-  if (std::ranges::count(field.choices, value)) return {};
+Verdict check_choice(const Field& field, const std::string& value) {
+  if (!field.missing.empty() && value.empty()) return {Fault::missing, std::string(field.missing)};
+  if (field.choices.empty() || std::ranges::count(field.choices, value)) return {};
   if (std::ranges::count(field.later, value)) {
-    return fmt::format("not supported yet in this build: {} {} (available: {}){}{}", field.name,
-                       value, join(field.choices, ", "), field.later_advice.empty() ? "" : ". ",
-                       field.later_advice);
+    return {Fault::unsupported,
+            fmt::format("not supported yet in this build: {} {} (available: {}){}{}", field.name,
+                        value, join(field.choices, ", "), field.later_advice.empty() ? "" : ". ",
+                        field.later_advice)};
   }
-  if (!field.wrong_choice.empty()) return fmt::format(fmt::runtime(field.wrong_choice), value);
+  if (!field.wrong_choice.empty())
+    return {Fault::wrong, fmt::format(fmt::runtime(field.wrong_choice), value)};
   const auto near = nearest(value, field.choices);
-  return fmt::format("'{}' is not one of {}{}", value, join(field.choices, ", "),
-                     near ? fmt::format("; did you mean '{}'?", *near) : "");
+  return {Fault::wrong, fmt::format("'{}' is not one of {}{}", value, join(field.choices, ", "),
+                                    near ? fmt::format("; did you mean '{}'?", *near) : "")};
+}
+
+Verdict check_range(const Field& field, const Value& value) {
+  std::optional<double> number;
+  if (const auto* whole = std::get_if<int64_t>(&value)) number = static_cast<double>(*whole);
+  if (const auto* real = std::get_if<double>(&value)) number = *real;
+  if (!number || in_range(field.range, *number)) return {};
+  return {Fault::wrong, fmt::format("{} is out of range: {} is {}", value_text(field, value),
+                                    field.name, range_text(field.range))};
+}
+
+// What asks for nothing: the default, "unset", and "off" where undecided is the default.
+bool asks_for_nothing(const Field& field, const Value& value) {
+  return value == field.initial || std::holds_alternative<std::monostate>(value) ||
+         (field.optional() && value == Value(false));
 }
 
 }  // namespace
@@ -155,9 +190,17 @@ std::string assign_text(TrainingParams& params, const Field& field, std::string_
   } else if (is_null_word(text) && (field.optional() || !field.null_means.empty())) {
     return assign_null(params, field);
   }
+  // Parameters go to a JSON file, which holds UTF-8 only.
+  if (const auto bad = find_bad_character(text)) return "the value holds " + bad->what;
   const auto value = with_type(field, [&](auto, auto* type) { return parse(text, type); });
   if (!value) return wrong_type(field, text);
   set_value(params, field, *value);
+  return {};
+}
+
+std::string assign_map(TrainingParams& params, const Field& field, const StringMap& map) {
+  if (!field.map()) return fmt::format("{} is due, found a map", type_name(field));
+  set_value(params, field, map);
   return {};
 }
 
@@ -177,6 +220,8 @@ std::string assign_json(TrainingParams& params, const Field& field,
       return value.is_number() ? Value(value.get<double>()) : Value();
     if constexpr (std::is_same_v<T, std::string>)
       return value.is_string() ? Value(value.get<std::string>()) : Value();
+    if constexpr (std::is_same_v<T, StringMap>)
+      return parse(value.dump(), static_cast<StringMap*>(nullptr)).value_or(Value());
   });
   if (std::holds_alternative<std::monostate>(taken)) return wrong_type(field, value.dump());
   set_value(params, field, taken);
@@ -194,63 +239,19 @@ nlohmann::ordered_json to_json_value(const Value& value) {
       value);
 }
 
-std::string check_value(const TrainingParams& params, const Field& field) {
+std::string unavailable_text(const Field& field) {
+  if (!field.never.empty()) return fmt::format("not supported: {} ({})", field.name, field.never);
+  return fmt::format("not supported yet in this build: {} ({})", field.name, field.not_yet);
+}
+
+Verdict check_value(const TrainingParams& params, const Field& field) {
   const Value value = get_value(params, field);
+  if (!field.available()) {
+    if (asks_for_nothing(field, value)) return {};
+    return {Fault::unsupported, unavailable_text(field)};
+  }
   if (const auto* text = std::get_if<std::string>(&value)) return check_choice(field, *text);
-  std::optional<double> number;
-  if (const auto* whole = std::get_if<int64_t>(&value)) number = static_cast<double>(*whole);
-  if (const auto* real = std::get_if<double>(&value)) number = *real;
-  if (!number || in_range(field.range, *number)) return {};
-  return fmt::format("{} is out of range: {} is {}", value_text(field, value), field.name,
-                     range_text(field.range));
-}
-
-TrainingParams default_params() {
-  TrainingParams params;
-  for (const Field& field : field_table()) set_value(params, field, field.initial);
-  return params;
-}
-
-const Field* find_field(std::string_view name) {
-  for (const Field& field : field_table()) {
-    if (field.name == name) return &field;
-  }
-  return nullptr;
-}
-
-std::string_view group_title(Group group) {
-  switch (group) {
-    case Group::basic:
-      return "Basic";
-    case Group::data:
-      return "Data Processing";
-    case Group::training:
-      return "Training Configuration";
-    case Group::hyperparameters:
-      return "Training Hyperparameters";
-    case Group::sft:
-      return "SFT Training";
-    case Group::peft:
-      return "PEFT/LoRA";
-    case Group::launcher:
-      return "Launcher";
-    case Group::hub:
-      return "Hub Integration";
-  }
-  return "";
-}
-
-std::string flag_name(std::string_view name) {
-  std::string flag = "--" + std::string(name);
-  std::ranges::replace(flag, '_', '-');
-  return flag;
-}
-
-std::string parameter_name(std::string_view flag) {
-  std::string name(flag.substr(0, flag.find('=')));
-  name.erase(0, std::min(name.find_first_not_of('-'), name.size()));
-  std::ranges::replace(name, '-', '_');
-  return name;
+  return check_range(field, value);
 }
 
 std::string type_name(const Field& field) {
@@ -258,6 +259,7 @@ std::string type_name(const Field& field) {
     if constexpr (std::is_same_v<T, bool>) return "true or false";
     if constexpr (std::is_same_v<T, int64_t>) return "a whole number";
     if constexpr (std::is_same_v<T, double>) return "a number";
+    if constexpr (std::is_same_v<T, StringMap>) return "a map of texts (NAME=VALUE,... or JSON)";
     return "a text";
   });
 }

@@ -12,11 +12,20 @@ namespace aitraining::config {
 
 std::string assign_text(TrainingParams& params, const Field& field, std::string_view text);
 std::string assign_null(TrainingParams& params, const Field& field);
+std::string assign_map(TrainingParams& params, const Field& field, const StringMap& map);
 std::string assign_json(TrainingParams& params, const Field& field,
                         const nlohmann::ordered_json& value);
 nlohmann::ordered_json to_json_value(const Value& value);
 
-// Choices and range of the value that a field holds now.
-std::string check_value(const TrainingParams& params, const Field& field);
+enum class Fault { none, wrong, missing, unsupported };
+struct Verdict {
+  Fault fault = Fault::none;
+  std::string text{};  // missing: a whole sentence; else what is wrong with the value
+};
+// The value that a field holds now: choices, range, and whether this build can do it.
+Verdict check_value(const TrainingParams& params, const Field& field);
+
+// "not supported yet in this build: <name> (<what to do>)", for a field that is not available.
+std::string unavailable_text(const Field& field);
 
 }  // namespace aitraining::config

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "aitraining/core/strings.h"
 #include "draft.h"
 
 namespace aitraining::config {
@@ -42,12 +43,29 @@ void note_adapter(Draft& draft) {
   }
 }
 
+// In the reference's words.
+void note_other_trainers(Draft& draft) {
+  const TrainingParams& p = draft.config.params;
+  if (!draft.field("trainer")) return;
+  for (const Field* field : fields_of(draft.config.task)) {
+    const Value value = get_value(p, *field);
+    if (!given_by_user(draft, field->name) || field->used_by(p.trainer) || value == field->initial)
+      continue;
+    draft.config.notes.push_back(fmt::format(
+        "Parameter '{}={}' is only used with trainer={}, but trainer={}. This parameter will be "
+        "ignored.",
+        field->name, value_text(*field, value), join(split(field->trainers, ','), " or "),
+        p.trainer));
+  }
+}
+
 }  // namespace
 
 void add_notes(Draft& draft) {
   const TrainingParams& p = draft.config.params;
+  note_other_trainers(draft);
   note_without_effect(draft, {"padding"}, "batches carry no padding");
-  note_without_effect(draft, {"attn_implementation"},
+  note_without_effect(draft, {"attn_implementation", "use_flash_attention_2"},
                       "the fastest exact kernel of the device is always used");
   note_evaluation(draft);
   if (p.save_strategy != "steps")

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -6,6 +7,7 @@
 #include "draft.h"
 #include "field_value.h"
 #include "project_name.h"
+#include "task.h"
 
 namespace aitraining::config {
 namespace {
@@ -53,13 +55,6 @@ std::string check_offload_param(const TrainingParams& p) {
          "--offload-param, or add --distributed-backend zero3";
 }
 
-std::string check_hub(const TrainingParams& p) {
-  if (!p.push_to_hub) return {};
-  return "not supported yet in this build: push_to_hub (remove it and upload the project folder, "
-         "for example with "
-         "`huggingface-cli upload`)";
-}
-
 std::string check_templates(const TrainingParams& p) {
   if (p.apply_chat_template || !p.chat_template || *p.chat_template == "none") return {};
   return fmt::format(
@@ -81,39 +76,100 @@ std::string check_name(const TrainingParams& p) {
   return p.project_name.empty() ? "" : project_name_problem(p.project_name);
 }
 
+std::string check_prompt_column(const TrainingParams& p) {
+  if ((p.trainer != "dpo" && p.trainer != "orpo") || p.prompt_text_column) return {};
+  return fmt::format(
+      "{} training requires prompt_text_column to be specified. This column should contain the "
+      "prompt/instruction text.",
+      p.trainer == "dpo" ? "DPO" : "ORPO");
+}
+
+std::string check_rejected_column(const TrainingParams& p) {
+  if ((p.trainer != "dpo" && p.trainer != "orpo") || p.rejected_text_column) return {};
+  return fmt::format(
+      "{} training requires rejected_text_column to be specified. This column should contain the "
+      "rejected response text.",
+      p.trainer == "dpo" ? "DPO" : "ORPO");
+}
+
+std::string check_reward_model(const TrainingParams& p) {
+  if (p.trainer != "ppo" || p.rl_reward_model_path || p.model_ref) return {};
+  return "PPO training requires a reward model! Give --rl-reward-model-path, or --model-ref";
+}
+
+std::string check_reward_path(const TrainingParams& p) {
+  const auto& path = p.rl_reward_model_path;
+  if (p.trainer != "ppo" || !path || path->find('/') != std::string::npos ||
+      std::filesystem::exists(*path))
+    return {};
+  return "Reward model path does not exist: " + *path;
+}
+
+std::string check_teacher(const TrainingParams& p) {
+  if (!p.use_distillation || p.teacher_model) return {};
+  return "When use_distillation=True, you must specify teacher_model";
+}
+
+std::string check_hub_user(const TrainingParams& p) {
+  if (!p.push_to_hub || p.username || p.repo_id) return {};
+  return "Username must be specified for push to hub (--username, or HF_USERNAME)";
+}
+
+std::string check_hub_token(const TrainingParams& p) {
+  if (!p.push_to_hub || p.token) return {};
+  return "Token must be specified for push to hub (HF_TOKEN, or --token)";
+}
+
 struct Relation {
   std::string_view field;
+  Fault fault;
+  TaskSet tasks;
   Check check;
 };
 constexpr Relation kRelations[] = {
-    {"project_name", check_name},           {"chat_template", check_templates},
-    {"text_column", check_column},          {"quantization", check_quantization},
-    {"zero3_resident", check_resident},     {"offload_param", check_offload_param},
-    {"push_to_hub", check_hub},
+    {"project_name", Fault::wrong, kEveryTask, check_name},
+    {"chat_template", Fault::wrong, kLlm, check_templates},
+    {"text_column", Fault::wrong, kEveryTask, check_column},
+    {"prompt_text_column", Fault::missing, kLlm, check_prompt_column},
+    {"rejected_text_column", Fault::missing, kLlm, check_rejected_column},
+    {"zero3_resident", Fault::wrong, kLlm, check_resident},
+    {"offload_param", Fault::wrong, kLlm, check_offload_param},
+    {"rl_reward_model_path", Fault::missing, kLlm, check_reward_model},
+    {"rl_reward_model_path", Fault::wrong, kLlm, check_reward_path},
+    {"teacher_model", Fault::missing, kLlm, check_teacher},
+    {"username", Fault::missing, kEveryTask, check_hub_user},
+    {"token", Fault::missing, kEveryTask, check_hub_token},
+    {"quantization", Fault::unsupported, kLlm, check_quantization},
 };
 
 }  // namespace
 
-std::vector<Problem> find_problems(const TrainingParams& params) {
+std::vector<Problem> find_problems(const TrainingParams& params, Task task) {
   std::vector<Problem> problems;
-  for (const Field& field : field_table()) {
-    std::string text = check_value(params, field);
-    if (text.empty()) continue;
-    const bool missing = text == field.missing;
-    problems.push_back({&field, std::move(text), missing});
+  for (const Field* field : fields_of(task)) {
+    Verdict verdict = check_value(params, *field);
+    if (verdict.fault != Fault::none) problems.push_back({field, std::move(verdict)});
   }
-  for (const auto& [name, check] : kRelations) {
-    std::string text = check(params);
-    if (!text.empty()) problems.push_back({find_field(name), std::move(text)});
+  for (const Relation& relation : kRelations) {
+    if (!relation.tasks.contains(task)) continue;
+    std::string text = relation.check(params);
+    if (!text.empty())
+      problems.push_back({find_field(relation.field, task), {relation.fault, std::move(text)}});
   }
+  // What is wrong comes first: mending it makes sense whatever this build can do.
+  std::ranges::stable_partition(
+      problems, [](const Problem& problem) { return problem.verdict.fault != Fault::unsupported; });
   return problems;
 }
 
-std::vector<std::string> validate(const TrainingParams& params) {
+std::vector<std::string> validate(const TrainingParams& params, Task task) {
   std::vector<std::string> sentences;
-  for (const auto& [field, text, missing] : find_problems(params)) {
-    sentences.push_back(missing ? text : fmt::format("{}: {}", field->name, text));
+  for (const auto& [field, verdict] : find_problems(params, task)) {
+    sentences.push_back(verdict.fault == Fault::missing
+                            ? verdict.text
+                            : fmt::format("{}: {}", field->name, verdict.text));
   }
+  if (std::string text = task_not_supported(task); !text.empty()) sentences.push_back(text);
   return sentences;
 }
 

@@ -1,13 +1,15 @@
-#include <cstdlib>
+#include "yaml_file.h"
+
+#include <algorithm>
 #include <map>
 
 #include <fmt/format.h>
-#include <yaml-cpp/yaml.h>
 
 #include "aitraining/core/error.h"
-#include "aitraining/core/files.h"
 #include "aitraining/core/strings.h"
-#include "draft.h"
+#include "config_source.h"
+#include "references.h"
+#include "text_check.h"
 #include "yaml_schema.h"
 
 namespace aitraining::config {
@@ -20,35 +22,33 @@ const char* kind_name(const YAML::Node& node) {
                              : "a single value";
 }
 
+std::string at(const std::string& file, const YAML::Mark& mark) {
+  // An empty document has no place of its own.
+  return fmt::format("{}:{}:{}", file, std::max(mark.line, 0) + 1, std::max(mark.column, 0) + 1);
+}
+
+Place place_at(const std::string& file, const YAML::Mark& mark, const std::string& key) {
+  return {{Origin::file, fmt::format("{}:{}", file, mark.line + 1)}, at(file, mark) + ": " + key};
+}
+
+// The environment's secrets may only reach fields that are never written or printed.
+bool holds_secret(const std::string& variable) {
+  return std::ranges::any_of(field_table(), [&](const Field& field) {
+    return field.secret && field.environment == variable;
+  });
+}
+
 class YamlReader {
  public:
-  YamlReader(std::string path, Draft& draft) : path_(std::move(path)), draft_(draft) {}
+  YamlReader(const YamlFile& file, Draft& draft)
+      : file_(file.name), task_(draft.config.task), draft_(draft) {}
 
-  void read(const YAML::Node& root) {
-    read_section(root, yaml_section(""), "", root.Mark());
-    apply_backend();
-    apply_task();
-  }
-
- private:
-  struct Text {
-    std::string value;
-    YAML::Mark mark;
-  };
-
-  std::string at(const YAML::Mark& mark) const {
-    return fmt::format("{}:{}:{}", path_, mark.line + 1, mark.column + 1);
-  }
-  void problem(const YAML::Mark& mark, const std::string& text) {
-    draft_.problems.push_back(at(mark) + ": " + text);
-  }
-
-  void read_section(const YAML::Node& node, const YamlSection& section, const std::string& prefix,
-                    YAML::Mark mark) {
+  void read_section(const YAML::Node& node, const YamlSection& section, YAML::Mark mark) {
     if (node.IsNull()) return;
-    if (!node.IsMap())
+    if (!node.IsMap()) {
       return problem(
-          mark, fmt::format("{}: a map of keys is due, found {}", section.name, kind_name(node)));
+          mark, fmt::format("{}: a map of keys is due, found {}", section.path, kind_name(node)));
+    }
     std::map<std::string, int> first_line;
     // The library keeps both of two equal keys in the node, and lookup would find the first without
     // a word.
@@ -60,111 +60,99 @@ class YamlReader {
       }
       const auto [seen, fresh] = first_line.emplace(key.Scalar(), key.Mark().line + 1);
       if (!fresh) {
-        problem(key.Mark(), fmt::format("'{}{}' is given twice: lines {} and {}", prefix,
-                                        key.Scalar(), seen->second, key.Mark().line + 1));
+        problem(key.Mark(),
+                fmt::format("'{}' is given twice: lines {} and {}",
+                            inner_path(section, key.Scalar()), seen->second, key.Mark().line + 1));
         continue;
       }
-      read_entry(section, prefix, key, value);
+      read_entry(section, key, value);
     }
   }
 
-  void read_entry(const YamlSection& section, const std::string& prefix, const YAML::Node& key,
-                  const YAML::Node& value) {
-    const std::string& name = key.Scalar();
-    if (section.name.empty() && (name == "task" || name == "backend"))
-      return read_header(name, key, value);
-    if (const YamlSection* inner = section.inner(name))
-      return read_section(value, *inner, prefix + name + ".", key.Mark());
-    const Field* field = section.field(name);
-    if (!field) return problem(key.Mark(), unknown_yaml_key(section, name));
-    assign(*field, prefix + name, key.Mark(), value);
+ private:
+  void problem(const YAML::Mark& mark, const std::string& text) {
+    draft_.problems.push_back(at(file_, mark) + ": " + text);
   }
 
-  void read_header(const std::string& name, const YAML::Node& key, const YAML::Node& value) {
+  void read_entry(const YamlSection& section, const YAML::Node& key, const YAML::Node& value) {
+    const std::string& name = key.Scalar();
+    if (std::ranges::count(section.words, name)) return check_word(name, key, value);
+    if (std::ranges::count(section.sections, name))
+      return read_section(value, *yaml_section(task_, inner_path(section, name)), key.Mark());
+    const Field* field = section.field(name);
+    if (!field) return problem(key.Mark(), unknown_yaml_key(task_, section, name));
+    assign(*field, inner_path(section, name), key.Mark(), value);
+  }
+
+  void check_word(const std::string& name, const YAML::Node& key, const YAML::Node& value) {
     if (!value.IsScalar())
-      return problem(key.Mark(),
-                     fmt::format("{}: a word is due, found {}", name, kind_name(value)));
-    (name == "task" ? task_ : backend_) = Text{value.Scalar(), value.Mark()};
+      problem(key.Mark(), fmt::format("{}: a word is due, found {}", name, kind_name(value)));
   }
 
   void assign(const Field& field, const std::string& name, YAML::Mark key,
               const YAML::Node& value) {
-    const std::string place = at(value.IsNull() ? key : value.Mark()) + ": " + name;
-    if (draft_.given(field.name)) {
-      return problem(key, fmt::format("{} is given twice: also at {}", name,
-                                      draft_.where[std::string(field.name)]));
-    }
-    if (value.IsNull()) return draft_.assign_null_value(field, Origin::file, place);
-    if (value.IsScalar()) return assign_scalar(field, place, value.Scalar());
+    const Place place = place_at(file_, value.IsNull() ? key : value.Mark(), name);
+    const auto [seen, fresh] = labels_.emplace(field.name, place.label);
+    if (!fresh)
+      return problem(key, fmt::format("{} is given twice: also at {}", name, seen->second));
+    if (value.IsNull())
+      return draft_.record(field, place, assign_null(draft_.config.params, field));
+    if (value.IsScalar()) return assign_expanded(field, place, {value.Scalar()});
     if (field.list && value.IsSequence()) return assign_list(field, place, value);
-    draft_.record(field, Origin::file, place,
+    if (field.map() && value.IsMap()) return assign_pairs(field, place, value);
+    draft_.record(field, place,
                   fmt::format("{} is due, found {}", type_name(field), kind_name(value)));
   }
 
-  void assign_list(const Field& field, const std::string& place, const YAML::Node& list) {
+  void assign_list(const Field& field, const Place& place, const YAML::Node& list) {
     std::vector<std::string> parts;
     for (const auto& part : list) {
       if (!part.IsScalar()) {
-        return draft_.record(field, Origin::file, place,
+        return draft_.record(field, place,
                              fmt::format("texts are due, found {} in it", kind_name(part)));
       }
       parts.push_back(part.Scalar());
     }
-    draft_.assign(field, join(parts, ","), Origin::file, place);
+    assign_expanded(field, place, parts);
   }
 
-  // ${NAME} stands for the environment's value where people would otherwise write a secret into the
-  // file.
-  void assign_scalar(const Field& field, const std::string& place, const std::string& text) {
-    const bool reference = text.starts_with("${") && text.ends_with("}");
-    if (!reference || !(field.secret || field.name == "username")) {
-      return draft_.assign(field, text, Origin::file, place);
+  void assign_pairs(const Field& field, const Place& place, const YAML::Node& map) {
+    StringMap pairs;
+    for (const auto& entry : map) {
+      const YAML::Node key = entry.first, value = entry.second;
+      if (!key.IsScalar() || !value.IsScalar())
+        return draft_.record(field, place, "texts are due as keys and values");
+      if (!pairs.emplace(key.Scalar(), value.Scalar()).second)
+        return draft_.record(field, place, fmt::format("'{}' is given twice", key.Scalar()));
     }
-    const std::string name = text.substr(2, text.size() - 3);
-    const char* value = std::getenv(name.c_str());
-    if (value) return draft_.assign(field, value, Origin::environment, place);
-    draft_.record(field, Origin::file, place,
-                  fmt::format("the environment variable {} is not set", name));
+    draft_.record(field, place, assign_map(draft_.config.params, field, pairs));
   }
 
-  void apply_backend() {
-    if (!backend_) {
-      draft_.problems.push_back(path_ +
-                                ": Backend is required in the configuration file (backend: local)");
-    } else if (backend_->value != "local") {
-      problem(backend_->mark,
-              fmt::format("Invalid backend: {} (this build runs on this machine only: local)",
-                          backend_->value));
+  // ${NAME} stands for the environment's value, so that a file can be shared without what is
+  // private in it.
+  void assign_expanded(const Field& field, Place place, const std::vector<std::string>& parts) {
+    const Expanded value = expand_references(join(parts, ","));
+    if (value.names.empty()) return draft_.assign(field, value.text, place);
+    const std::string names = join(value.names, ", ");
+    if (!value.problem.empty()) return draft_.record(field, place, value.problem);
+    for (const std::string& name : value.names) {
+      if (field.secret || !holds_secret(name)) continue;
+      return draft_.record(
+          field, place,
+          fmt::format("{} holds a secret, and this value would be written to files", name));
     }
+    place.source = {Origin::environment, fmt::format("{} ({})", names, place.source.place)};
+    std::string wrong = assign_text(draft_.config.params, field, value.text);
+    // The value itself is the environment's: it is not repeated.
+    if (!wrong.empty()) wrong = fmt::format("the value of {} is not {}", names, type_name(field));
+    draft_.record(field, place, wrong);
   }
 
-  void apply_task() {
-    if (!task_) {
-      draft_.problems.push_back(
-          path_ + ": Task is required in the configuration file (for example task: llm-sft)");
-      return;
-    }
-    const auto trainer = trainer_of_task(task_->value);
-    if (!trainer) return problem(task_->mark, task_problem(task_->value));
-    if (trainer->empty() || draft_.given("trainer")) return;  // params.trainer wins over the task
-    draft_.assign(*find_field("trainer"), *trainer, Origin::file, at(task_->mark) + ": task");
-  }
-
-  std::string path_;
+  std::string file_;
+  Task task_;
   Draft& draft_;
-  std::optional<Text> task_, backend_;
+  std::map<std::string_view, std::string> labels_;  // fields of this file
 };
-
-std::string read_text(const std::string& path) {
-  if (path.starts_with("http://") || path.starts_with("https://")) {
-    throw UserError("--config {}: configuration files are read from disk; download it first", path);
-  }
-  try {
-    return read_file(path);
-  } catch (const EnvironmentError& e) {
-    throw UserError("--config: {}", e.what());
-  }
-}
 
 // Where a tab stands in the indentation of `line` or one before it: the parser then complains about
 // something else.
@@ -186,35 +174,64 @@ std::optional<YAML::Mark> tab_before(const std::string& text, int line) {
   return std::nullopt;
 }
 
-std::vector<YAML::Node> load(const std::string& path) {
-  const std::string text = read_text(path);
+// The parser ends silently at some control characters, and what follows would be lost.
+void check_characters(const std::string& name, const std::string& text) {
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))
+    throw UserError("{}:1:1: not readable as YAML: save the file as UTF-8, not UTF-16", name);
+  const auto bad = find_bad_character(text);
+  if (!bad) return;
+  const auto line = std::count(text.begin(), text.begin() + static_cast<long>(bad->at), '\n');
+  const size_t begin = bad->at == 0 ? std::string::npos : text.rfind('\n', bad->at - 1);
+  throw UserError("{}:{}:{}: not readable as YAML: {}", name, line + 1,
+                  bad->at - (begin == std::string::npos ? 0 : begin + 1) + 1, bad->what);
+}
+
+std::vector<YAML::Node> parse(const std::string& name, const std::string& text) {
+  check_characters(name, text);
   try {
     return YAML::LoadAll(text);
   } catch (const YAML::Exception& e) {
     if (const auto tab = tab_before(text, e.mark.line)) {
-      throw UserError("{}:{}:{}: not readable as YAML: a tab in the indentation; use blanks", path,
-                      tab->line + 1, tab->column + 1);
+      throw UserError("{}: not readable as YAML: a tab in the indentation; use blanks",
+                      at(name, *tab));
     }
-    throw UserError("{}:{}:{}: not readable as YAML: {}", path, e.mark.line + 1, e.mark.column + 1,
-                    e.msg);
+    throw UserError("{}: not readable as YAML: {}", at(name, e.mark), e.msg);
   }
 }
 
 }  // namespace
 
-void read_yaml(const std::string& path, Draft& draft) {
-  const std::vector<YAML::Node> documents = load(path);
-  if (documents.size() > 1)
-    throw UserError("{}: holds {} documents; one is due", path, documents.size());
+std::optional<YamlWord> YamlFile::word(const std::string& key) const {
+  for (const auto& entry : root) {
+    if (!entry.first.IsScalar() || entry.first.Scalar() != key || !entry.second.IsScalar())
+      continue;
+    const YAML::Mark mark = entry.second.Mark();
+    return YamlWord{entry.second.Scalar(), at(name, mark), place_at(name, mark, key)};
+  }
+  return std::nullopt;
+}
+
+YamlFile load_yaml(const std::string& path) {
+  const std::string name = shown_name(path);
+  const std::vector<YAML::Node> documents = parse(name, read_config_text(path));
+  if (documents.size() > 1) {
+    throw UserError("{}: holds {} documents; one is due", at(name, documents[1].Mark()),
+                    documents.size());
+  }
   if (documents.empty() || documents[0].IsNull())
-    throw UserError("{}: the configuration file is empty", path);
+    throw UserError("{}:1:1: the configuration file is empty", name);
   const YAML::Node& root = documents[0];
   if (!root.IsMap()) {
     throw UserError(
-        "{}:{}:{}: the file must be a map of keys (task:, backend:, base_model:, ...), found {}",
-        path, root.Mark().line + 1, root.Mark().column + 1, kind_name(root));
+        "{}: the file must be a map of keys (task:, backend:, base_model:, ...), found {}",
+        at(name, root.Mark()), kind_name(root));
   }
-  YamlReader(path, draft).read(root);
+  return {name, root};
+}
+
+void apply_yaml(const YamlFile& file, Draft& draft) {
+  const YamlSection& top = *yaml_section(draft.config.task, "");
+  YamlReader(file, draft).read_section(file.root, top, file.root.Mark());
 }
 
 }  // namespace aitraining::config

@@ -1,60 +1,81 @@
 #include "yaml_schema.h"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
+#include "aitraining/config/config.h"
 #include "aitraining/core/strings.h"
-#include "draft.h"
-#include "reference_names.h"
+#include "suggest.h"
 
 namespace aitraining::config {
 namespace {
 
-const std::vector<YamlSection>& sections() {
-  static const std::vector<YamlSection> all = [] {
-    std::vector<YamlSection> made{
-        {.name = "",
-         .keys = {{"base_model", "model"}, {"project_name", "project_name"}, {"log", "log"}},
-         .sections = {"data", "params", "hub"},
-         .words = {"task", "backend"}},
-        {.name = "data",
-         .keys = {{"path", "data_path"},
-                  {"train_split", "train_split"},
-                  {"valid_split", "valid_split"},
-                  {"chat_template", "chat_template"}},
-         .sections = {"column_mapping"},
-         .words = {}},
-        {.name = "column_mapping",
-         .keys = {{"text_column", "text_column"}},
-         .sections = {},
-         .words = {}},
-        {.name = "hub",
-         .keys = {{"username", "username"}, {"token", "token"}, {"push_to_hub", "push_to_hub"}},
-         .sections = {},
-         .words = {}},
-        {.name = "params", .keys = {}, .sections = {}, .words = {}}};
-    for (const Field& field : field_table()) made.back().keys.emplace_back(field.name, field.name);
-    return made;
-  }();
-  return all;
+using Sections = std::vector<YamlSection>;
+
+Sections make_sections(Task task) {
+  Sections made{
+      {.path = "", .keys = {}, .sections = {"data", "hub", "params"}, .words = {"task", "backend"}},
+      {.path = "data", .keys = {}, .sections = {"column_mapping"}},
+      {.path = "data.column_mapping", .keys = {}},
+      {.path = "hub", .keys = {}},
+      {.path = "params", .keys = {}}};
+  for (const Field* field : fields_of(task)) {
+    made.back().keys.emplace_back(field->name, field);
+    if (field->file_key.empty()) continue;
+    const size_t dot = field->file_key.rfind('.');
+    const bool nested = dot != std::string_view::npos;
+    const auto path = nested ? field->file_key.substr(0, dot) : std::string_view();
+    std::ranges::find(made, path, &YamlSection::path)
+        ->keys.emplace_back(field->file_key.substr(nested ? dot + 1 : 0), field);
+  }
+  return made;
+}
+
+const Sections& sections(Task task) {
+  static const std::array<Sections, std::size(kTasks)> all{
+      make_sections(Task::llm), make_sections(Task::seq2seq), make_sections(Task::vlm)};
+  return all[static_cast<size_t>(task)];
 }
 
 std::string place_of(const YamlSection& section) {
-  if (section.name.empty()) return "at top level";
-  return section.name == "column_mapping" ? "under data.column_mapping" : "under " + section.name;
+  return section.path.empty() ? "at top level" : "under " + section.path;
 }
 
-bool has_key(const YamlSection& section, const std::string& key) {
-  return std::ranges::count(section.known(), key) > 0;
+std::vector<std::string> quoted(const std::vector<std::string>& keys) {
+  std::vector<std::string> result;
+  for (const std::string& key : keys) result.push_back("'" + key + "'");
+  return result;
 }
 
 // Where a parameter is usually written: its own section when it has one, else params.
-std::string usual_place(const Field& field) {
-  for (const YamlSection& section : sections()) {
-    for (const auto& [key, name] : section.keys) {
-      if (name == field.name) return fmt::format("'{}' {}", key, place_of(section));
+std::string usual_place(Task task, const Field& field) {
+  for (const YamlSection& section : sections(task)) {
+    for (const auto& [key, owner] : section.keys) {
+      if (owner == &field) return fmt::format("'{}' {}", key, place_of(section));
     }
+  }
+  return "";
+}
+
+// A parameter by its own name or by what other tools call it, wherever it belongs.
+Near nearest_anywhere(Task task, const std::string& key) {
+  std::vector<std::string> names;
+  for (const Field* field : fields_of(task)) names.emplace_back(field->name);
+  Near near = nearest_names(key, names);
+  const NearFields other = nearest_by_other_name(key, task);
+  if (other.distance < near.distance) near = {.distance = other.distance, .names = {}};
+  if (other.distance == near.distance) {
+    for (const Field* field : other.fields) near.names.emplace_back(field->name);
+  }
+  for (std::string& name : near.names) name = usual_place(task, *find_field(name, task));
+  return near;
+}
+
+std::string other_tasks(Task task, const std::string& key) {
+  for (Task other : tasks_with_field(key)) {
+    if (other != task) return fmt::format(" (a parameter of {})", task_name(other));
   }
   return "";
 }
@@ -62,14 +83,10 @@ std::string usual_place(const Field& field) {
 }  // namespace
 
 const Field* YamlSection::field(std::string_view key) const {
-  for (const auto& [known, name] : keys) {
-    if (known == key) return find_field(name);
+  for (const auto& [known, field] : keys) {
+    if (known == key) return field;
   }
   return nullptr;
-}
-
-const YamlSection* YamlSection::inner(std::string_view key) const {
-  return std::ranges::count(sections, key) ? &yaml_section(key) : nullptr;
 }
 
 std::vector<std::string> YamlSection::known() const {
@@ -79,39 +96,34 @@ std::vector<std::string> YamlSection::known() const {
   return names;
 }
 
-const YamlSection& yaml_section(std::string_view name) {
-  return *std::ranges::find(sections(), name, &YamlSection::name);
+const YamlSection* yaml_section(Task task, std::string_view path) {
+  const auto found = std::ranges::find(sections(task), path, &YamlSection::path);
+  return found == sections(task).end() ? nullptr : &*found;
 }
 
-std::string unknown_yaml_key(const YamlSection& section, const std::string& key) {
-  std::string name = key;
-  std::ranges::replace(name, '-', '_');
-  if (is_reference_parameter(name) || key == "sweep")
-    return fmt::format("not supported yet in this build: {}", key);
+std::string inner_path(const YamlSection& section, std::string_view key) {
+  return section.path.empty() ? std::string(key) : fmt::format("{}.{}", section.path, key);
+}
+
+std::string unknown_yaml_key(Task task, const YamlSection& section, const std::string& key) {
+  if (key == "sweep" && section.path.empty()) {
+    return "not supported yet in this build: sweep (start one run per set of values from a shell "
+           "loop)";
+  }
   const std::string here = fmt::format("unknown key '{}' {}", key, place_of(section));
-  for (const YamlSection& other : sections()) {
-    if (has_key(other, key)) return fmt::format("{}: it belongs {}", here, place_of(other));
+  if (key == "<<") return here + ": merge keys are not supported, write the values out";
+  for (const YamlSection& other : sections(task)) {
+    if (std::ranges::count(other.known(), key))
+      return fmt::format("{}: it belongs {}", here, place_of(other));
   }
-  if (const auto near = nearest(key, section.known()))
-    return fmt::format("{}; did you mean '{}'?", here, *near);
-  if (const Field* field = nearest_field(key))
-    return fmt::format("{}; did you mean {}?", here, usual_place(*field));
-  return section.name == "params"
-             ? here + "; docs/parameters.md lists all"
-             : fmt::format("{} (known: {})", here, join(section.known(), ", "));
-}
-
-std::optional<std::string> trainer_of_task(const std::string& task) {
-  if (task == "llm") return "";
-  for (const char* trainer : {"sft", "orpo", "generic", "dpo", "reward"}) {
-    if (task == fmt::format("llm-{}", trainer)) return trainer;
-  }
-  return std::nullopt;
-}
-
-std::string task_problem(const std::string& task) {
-  return fmt::format("{}Task `{}` is not supported (available: llm, llm-sft, llm-generic)",
-                     task.starts_with("llm-") ? "Invalid LLM training task: " : "", task);
+  const Near inside = nearest_names(key, section.known()), outside = nearest_anywhere(task, key);
+  const bool stay = !inside.names.empty() && inside.distance <= outside.distance;
+  const std::string suggestion =
+      here + other_tasks(task, key) + did_you_mean(stay ? quoted(inside.names) : outside.names);
+  if (stay || !outside.names.empty()) return suggestion;
+  return section.path == "params"
+             ? suggestion + "; docs/parameters.md lists all"
+             : fmt::format("{} (known: {})", suggestion, join(section.known(), ", "));
 }
 
 }  // namespace aitraining::config

@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -14,17 +15,28 @@ namespace aitraining::config {
 // Where a field's value came from: default < file < environment reference < flag.
 enum class Origin { default_value, file, environment, flag };
 
+struct Source {
+  Origin origin = Origin::default_value;
+  std::string place{};  // file: "run.yaml:12"; environment: "HF_TOKEN", with the file that refers
+                        // to it: "HF_TOKEN (run.yaml:12)"; flag: "--lr"
+  bool operator==(Origin other) const { return origin == other; }
+  // "default", "flag", "run.yaml:12", "environment HF_TOKEN"
+  std::string text() const;
+};
+
 struct ResolvedConfig {
   TrainingParams params;
-  std::map<std::string, Origin> origins;  // by field name
-  std::string task = "llm";
+  std::map<std::string, Source> origins;  // by field name; what stands here not is a default
+  Task task = Task::llm;
   std::vector<std::string> notes;  // for the log: ignored variables, values of other trainers, ...
+
+  Source origin(const std::string& field) const;
 };
 
 // The command line, understood. Nothing was run yet and nothing is written.
 struct Command {
-  enum class Kind { help, version, train, run_rank, tool } kind = Kind::help;
-  std::string text;         // help and version: what to print
+  enum class Kind { help, version, print, train, run_rank, tool } kind = Kind::help;
+  std::string text;         // help, version, print (schema, completion): what to print
   ResolvedConfig config;    // train
   std::string rank_params;  // run_rank: path of training_params.json
   std::string
@@ -35,12 +47,13 @@ struct Command {
 Command parse_command_line(const std::vector<std::string>& arguments);
 
 // training_params.json without secrets, 4-space indent; the same names as the reference.
-nlohmann::ordered_json to_json(const TrainingParams& params);
-TrainingParams from_json(const nlohmann::ordered_json& json, const std::string& origin);
+nlohmann::ordered_json to_json(const TrainingParams& params, Task task = Task::llm);
+TrainingParams from_json(const nlohmann::ordered_json& json, const std::string& origin,
+                         Task task = Task::llm);
 
 // Every contradiction between values (peft and quantization, batch size, names, ...), each a full
 // sentence.
-std::vector<std::string> validate(const TrainingParams& params);
+std::vector<std::string> validate(const TrainingParams& params, Task task = Task::llm);
 
 // Absolute project folder: relative names live in the current directory or AUTOTRAIN_PROJECTS_DIR.
 std::string project_folder(const TrainingParams& params);
@@ -50,9 +63,15 @@ std::string describe(const ResolvedConfig& config);
 // "--token" and the like: what follows must not stay visible in the process list.
 bool is_secret_flag(const std::string& argument);
 
-std::string help_text();
+std::string_view task_name(Task task);  // llm, seq2seq, vlm
+// All flags, or with a trainer only those that it reads.
+std::string help_text(Task task = Task::llm, const std::string& trainer = "");
 // One line per flag, sorted: the golden list of tests/golden/cli_options.txt.
-std::string flag_list();
+std::string flag_list(Task task = Task::llm);
 std::string parameters_markdown();  // docs/parameters.md
+// JSON schema (draft 2020-12) of the configuration file.
+nlohmann::ordered_json json_schema(Task task = Task::llm);
+// A script for bash, zsh or fish. UserError for another shell.
+std::string completion_script(const std::string& shell);
 
 }  // namespace aitraining::config

@@ -61,10 +61,21 @@ TEST_F(CommandLine, PrefixesAreNotAccepted) {
              "unrecognized arguments: --train-spl; did you mean --train-split?");
 }
 
-TEST_F(CommandLine, NamesOfTheReferenceAreNotUnknown) {
-  EXPECT_EQ(refusal(llm({"--rl-gamma", "0.9"})), "not supported yet in this build: --rl-gamma");
-  EXPECT_EQ(refusal(llm({"--rl_gamma=0.9"})), "not supported yet in this build: --rl-gamma");
-  EXPECT_EQ(refusal(llm({"--deploy"})), "not supported yet in this build: --deploy");
+TEST_F(CommandLine, WhatIsNotInThisBuildIsSaid) {
+  const std::string sweep =
+      "--use-sweep: not supported yet in this build: use_sweep (start one run per set of values "
+      "from a shell loop)";
+  EXPECT_EQ(refusal(llm({"--use-sweep"})), sweep);
+  EXPECT_EQ(refusal(llm({"--use_sweep=true"})), sweep);
+  EXPECT_EQ(refusal(llm({"--sweep-n-trials", "many"})),
+            "--sweep-n-trials: not supported yet in this build: sweep_n_trials (it belongs to "
+            "use_sweep)");
+  EXPECT_HAS(refusal(llm({"--unsloth"})), "--unsloth: not supported: unsloth (Unsloth is a Python");
+  EXPECT_EQ(refusal(llm({"--use-sweep=false", "--sweep-n-trials", "10", "--sweep-backend", "none",
+                         "--no-wandb-visualizer", "--conversation-extension=1"})),
+            "accepted");
+  EXPECT_HAS(refusal(llm({"--deploy"})), "not supported yet in this build: --deploy");
+  EXPECT_HAS(refusal(llm({"--deploy"})), "Deploy is not implemented yet");
   EXPECT_HAS(refusal(llm({"--gradient_accumulation_steps", "2"})),
              "did you mean --gradient-accumulation?");
 }
@@ -253,7 +264,7 @@ TEST_F(CommandLine, OtherForms) {
   EXPECT_EQ(rank.kind, Command::Kind::run_rank);
   EXPECT_EQ(rank.rank_params, "/p/training_params.json");
   EXPECT_HAS(refusal({"--run-rank"}), "needs one file");
-  EXPECT_HAS(refusal({"seq2seq", "--train"}), "not supported yet in this build: command seq2seq");
+  EXPECT_HAS(refusal({"seq2seq", "--train"}), "not supported yet in this build: task seq2seq");
   EXPECT_HAS(refusal({"llmm"}), "unknown command 'llmm'; did you mean 'llm'?");
 }
 

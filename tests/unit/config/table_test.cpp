@@ -1,11 +1,12 @@
 // The table itself, and what is generated from it.
+#include <map>
 #include <set>
 
 #include "aitraining/core/files.h"
+#include "command_flags.h"
 #include "config_test_support.h"
 #include "field_table.h"
 #include "field_value.h"
-#include "reference_names.h"
 
 namespace aitraining::config {
 namespace {
@@ -25,44 +26,55 @@ TEST(Table, DocumentedParametersEqualTheTable) {
 }
 
 TEST(Table, NamesAreUniqueAndNoNegationCollides) {
-  std::set<std::string> names;
-  for (const Field& field : field_table()) {
-    EXPECT_TRUE(names.insert(std::string(field.name)).second) << field.name;
-    if (!field.has_negation()) continue;
-    EXPECT_TRUE(names.insert("no_" + std::string(field.name)).second) << field.name;
+  for (Task task : kTasks) {
+    std::set<std::string> names;
+    for (const Field* field : fields_of(task)) {
+      EXPECT_TRUE(names.insert(std::string(field->name)).second) << field->name;
+      if (!field->has_negation()) continue;
+      EXPECT_TRUE(names.insert("no_" + std::string(field->name)).second) << field->name;
+    }
+    for (const std::string& form : command_flag_forms())
+      EXPECT_FALSE(names.contains(parameter_name(form.substr(0, form.find(' '))))) << form;
   }
-  for (const char* flag : {"train", "config", "backend", "help", "version"})
-    EXPECT_FALSE(names.contains(flag)) << flag;
-  for (std::string_view later : reference_parameters())
-    EXPECT_FALSE(names.contains(std::string(later))) << later;
 }
 
 TEST(Table, SuggestionsAreNoNamesOfTheirOwn) {
-  std::set<std::string> seen;
-  for (const Field& field : field_table()) {
-    for (const std::string& other : field.also_called) {
-      EXPECT_EQ(find_field(other), nullptr) << other;
-      EXPECT_TRUE(seen.insert(other).second) << other;
+  for (Task task : kTasks) {
+    std::set<std::string> seen;
+    for (const Field* field : fields_of(task)) {
+      for (const std::string& other : field->also_called) {
+        EXPECT_EQ(find_field(other, task), nullptr) << other;
+        EXPECT_TRUE(seen.insert(other).second) << other;
+      }
     }
   }
 }
 
-TEST(Table, EveryMemberStandsOnceAndHasHelp) {
-  std::set<size_t> offsets;
+TEST(Table, EveryMemberHasOneNameAndHelp) {
+  std::map<size_t, std::string_view> names;
   TrainingParams params;
   for (const Field& field : field_table()) {
     const auto address = std::visit(
         [&](auto member) { return reinterpret_cast<size_t>(&(params.*member)); }, field.member);
-    EXPECT_TRUE(offsets.insert(address).second) << field.name;
+    EXPECT_EQ(names.emplace(address, field.name).first->second, field.name);
     EXPECT_FALSE(field.help.empty()) << field.name;
+    EXPECT_TRUE(field.not_yet.empty() || field.never.empty()) << field.name;
   }
+  std::set<std::string_view> distinct;
+  for (const auto& [address, name] : names)
+    EXPECT_TRUE(distinct.insert(name).second) << name << " has two members";
 }
 
 TEST(Table, DefaultsAreInRangeAndAmongTheChoices) {
-  const TrainingParams params = default_params();
-  for (const Field& field : field_table()) {
-    const std::string problem = check_value(params, field);
-    EXPECT_EQ(problem, field.initial == Value("") ? std::string(field.missing) : "") << field.name;
+  for (Task task : kTasks) {
+    const TrainingParams params = default_params(task);
+    for (const Field* field : fields_of(task)) {
+      Field known = *field;  // as if it were in this build
+      known.not_yet = known.never = {};
+      const bool required = field->initial == Value("");
+      EXPECT_EQ(check_value(params, known).text, required ? std::string(field->missing) : "")
+          << field->name;
+    }
   }
 }
 
@@ -91,12 +103,38 @@ TEST(Table, DefaultsOfTheReference) {
                p.packing || p.valid_split);
 }
 
+// Where the help shows the field's flag; npos: nowhere.
+size_t place_in_help(const std::string& help, const Field& field) {
+  for (const char* end : {" ", ",", "\n"}) {
+    const size_t at = help.find("\n  " + flag_name(field.name) + end);
+    if (at != std::string::npos) return at;
+  }
+  return std::string::npos;
+}
+
 TEST(Table, HelpNamesEveryFlagUnderItsGroup) {
+  for (Task task : kTasks) {
+    const std::string help = help_text(task);
+    for (const Field* field : fields_of(task)) {
+      const size_t group = help.find("\n" + std::string(group_title(field->group)) + "\n");
+      ASSERT_NE(group, std::string::npos) << field->name;
+      EXPECT_NE(place_in_help(help, *field), std::string::npos) << field->name;
+      EXPECT_LT(group, place_in_help(help, *field)) << field->name;
+    }
+  }
   const std::string help = help_text();
-  for (const Field& field : field_table()) EXPECT_HAS(help, "\n  " + flag_name(field.name));
-  for (Group group : kGroups) EXPECT_HAS(help, "\n" + std::string(group_title(group)) + "\n");
   EXPECT_LT(help.find("\nBasic\n"), help.find("  --model TEXT"));
   EXPECT_LT(help.find("\nPEFT/LoRA\n"), help.find("  --lora-r INT"));
+}
+
+TEST(Table, HelpOfATrainerHasWhatItReads) {
+  for (const char* trainer : {"sft", "default", "dpo", "orpo", "ppo", "reward", "grpo"}) {
+    const std::string help = parse_command_line({"llm", "--help-trainer", trainer}).text;
+    for (const Field* field : fields_of(Task::llm)) {
+      EXPECT_EQ(place_in_help(help, *field) != std::string::npos, field->used_by(trainer))
+          << trainer << " " << field->name;
+    }
+  }
 }
 
 }  // namespace

@@ -1,0 +1,23 @@
+#pragma once
+// Files, flags and environment together: default < file < environment reference < flag.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "aitraining/config/config.h"
+#include "command_flags.h"
+#include "task.h"
+
+namespace aitraining::config {
+
+// The command word, "llm-sft"; empty with --config alone.
+struct TaskWord {
+  std::string text;
+  std::optional<TaskChoice> choice;
+};
+
+// `flags` were read from `arguments` as those of the word's task. UserError with every problem.
+ResolvedConfig resolve(const TaskWord& word, const std::vector<std::string>& arguments,
+                       CommandFlags flags);
+
+}  // namespace aitraining::config

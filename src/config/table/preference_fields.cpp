@@ -1,0 +1,93 @@
+#include "table/parts.h"
+
+namespace aitraining::config::table {
+
+using P = TrainingParams;
+
+std::vector<Field> preference_fields() {
+  return {
+      {.member = &P::model_ref,
+       .name = "model_ref",
+       .group = Group::preference,
+       .help = "Reference model (for ppo: the reward model); unset: the model before training",
+       .trainers = "dpo, orpo, ppo"},
+      {.member = &P::dpo_beta,
+       .name = "dpo_beta",
+       .group = Group::preference,
+       .initial = 0.1,
+       .help = "Weight of the distance to the reference model",
+       .trainers = "dpo, orpo",
+       .range = {.min = 0}},
+      {.member = &P::max_prompt_length,
+       .name = "max_prompt_length",
+       .group = Group::preference,
+       .initial = 128,
+       .help = "Tokens of the prompt at most",
+       .trainers = "dpo, orpo",
+       .range = {.min = 1}},
+      {.member = &P::max_completion_length,
+       .name = "max_completion_length",
+       .group = Group::preference,
+       .help = "Tokens of the completion at most (ORPO)",
+       .trainers = "dpo, orpo, sft, default",
+       .range = {.min = 1},
+       .not_yet = "block_size limits the whole row"},
+  };
+}
+
+std::vector<Field> distillation_fields() {
+  return {
+      {.member = &P::use_distillation,
+       .name = "use_distillation",
+       .group = Group::distillation,
+       .initial = false,
+       .help = "Add the distance to a teacher's distribution to the loss",
+       .trainers = "default, sft",
+       .not_yet = "write the teacher's answers into the data and train on them with sft"},
+      {.member = &P::teacher_model,
+       .name = "teacher_model",
+       .group = Group::distillation,
+       .help = "Teacher: folder or .gguf file",
+       .trainers = "default, sft",
+       .not_yet = "it belongs to use_distillation"},
+      {.member = &P::teacher_prompt_template,
+       .name = "teacher_prompt_template",
+       .group = Group::distillation,
+       .help = "Prompt of the teacher, with {input}",
+       .trainers = "default, sft",
+       .not_yet = "it belongs to use_distillation"},
+      {.member = &P::student_prompt_template,
+       .name = "student_prompt_template",
+       .group = Group::distillation,
+       .initial = "{input}",
+       .help = "Prompt of the student, with {input}",
+       .trainers = "default, sft",
+       .not_yet = "it belongs to use_distillation"},
+      {.member = &P::distill_temperature,
+       .name = "distill_temperature",
+       .group = Group::distillation,
+       .initial = 3.0,
+       .help = "Temperature of both distributions",
+       .trainers = "default, sft",
+       .range = {.min = 0, .above_min = true},
+       .not_yet = "it belongs to use_distillation"},
+      {.member = &P::distill_alpha,
+       .name = "distill_alpha",
+       .group = Group::distillation,
+       .initial = 0.7,
+       .help = "Weight of the teacher's part of the loss",
+       .trainers = "default, sft",
+       .range = {.min = 0, .max = 1},
+       .not_yet = "it belongs to use_distillation"},
+      {.member = &P::distill_max_teacher_length,
+       .name = "distill_max_teacher_length",
+       .group = Group::distillation,
+       .initial = 512,
+       .help = "Tokens of the teacher's answer at most",
+       .trainers = "default, sft",
+       .range = {.min = 1},
+       .not_yet = "it belongs to use_distillation"},
+  };
+}
+
+}  // namespace aitraining::config::table
