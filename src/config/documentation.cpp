@@ -32,7 +32,9 @@ std::string meaning(const Field& field) {
 
 std::string row(const Field& field) {
   const std::string values = field.boolean() ? "true, false" : join(field.choices, ", ");
-  const std::string key = field.file_key.empty() ? "" : fmt::format(" (`{}`)", field.file_key);
+  const std::string key = field.file_key.empty()         ? ""
+                          : field.file_key == field.name ? " (top level)"
+                                                         : fmt::format(" (`{}`)", field.file_key);
   return fmt::format("| `{}`{} | {} | {} | {} | {} |\n", field.name, key,
                      values.empty() ? type_name(field).substr(2) : values, default_text(field),
                      field.trainers, escaped(meaning(field)));

@@ -27,6 +27,7 @@ struct Draft {
   std::vector<std::string> problems;
   std::vector<std::string> unsupported;  // right, but not in this build: listed after the problems
   bool incomplete = false;               // a file could not be read: what is missing is not known
+  std::string missing_at;  // the file that could hold what is missing, "run.yaml:1:1: "
 
   explicit Draft(Task task);
   bool given(std::string_view name) const { return labels.contains(std::string(name)); }

@@ -1,4 +1,6 @@
 // The JSON schema of the configuration file: editors complete and check YAML with it.
+#include <algorithm>
+
 #include "aitraining/config/config.h"
 #include "aitraining/core/strings.h"
 #include "field_text.h"
@@ -34,7 +36,7 @@ void add_choices(const Field& field, Json& schema) {
   for (const std::string& value : field.later) values.push_back(value);
   for (const auto& [written, taken] : field.synonyms) values.push_back(written);
   if (field.optional() || !field.null_means.empty()) {
-    values.push_back("none");
+    if (!std::ranges::count(field.choices, "none")) values.push_back("none");
     values.push_back(nullptr);
   }
   schema["enum"] = std::move(values);

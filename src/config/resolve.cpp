@@ -58,8 +58,8 @@ void check_tasks(const Files& files, const TaskWord& command, Draft& draft) {
       draft.problems.push_back(word->at + ": " + task_problem(word->text));
     } else if (command.choice && choice->task != command.choice->task) {
       draft.problems.push_back(fmt::format(
-          "{}: {} contradicts the command {}: leave the command out, or change the file",
-          word->place.label, word->text, command.text));
+          "{}: {} contradicts the command {}: leave the command out, or change the file", word->at,
+          word->text, command.text));
     }
   }
 }
@@ -67,13 +67,13 @@ void check_tasks(const Files& files, const TaskWord& command, Draft& draft) {
 void check_required_words(const Files& files, Draft& draft) {
   if (files.empty() || draft.incomplete) return;
   if (!last_word(files, "task")) {
-    draft.problems.push_back(files.back().name +
-                             ":1:1: Task is required in the configuration file (for example task: "
+    draft.problems.push_back(draft.missing_at +
+                             "Task is required in the configuration file (for example task: "
                              "llm-sft)");
   }
   if (!last_word(files, "backend")) {
-    draft.problems.push_back(
-        files.back().name + ":1:1: Backend is required in the configuration file (backend: local)");
+    draft.problems.push_back(draft.missing_at +
+                             "Backend is required in the configuration file (backend: local)");
   }
 }
 
@@ -116,7 +116,7 @@ std::string sentence(const Draft& draft, const Problem& problem) {
   const std::string name(problem.field->name);
   const auto label = draft.labels.find(name);
   if (label != draft.labels.end()) return label->second + ": " + problem.verdict.text;
-  if (problem.verdict.fault == Fault::missing) return problem.verdict.text;
+  if (problem.verdict.fault == Fault::missing) return draft.missing_at + problem.verdict.text;
   return name + ": " + problem.verdict.text;
 }
 
@@ -169,6 +169,7 @@ ResolvedConfig resolve(const TaskWord& word, const std::vector<std::string>& arg
   draft.problems = flags.problems;
   draft.problems.insert(draft.problems.end(), unread.begin(), unread.end());
   draft.incomplete = !unread.empty();
+  if (!files.empty()) draft.missing_at = files.back().name + ":1:1: ";
   if (!flags.train && flags.config_files.empty()) {
     draft.problems.push_back(word.text.empty()
                                  ? "nothing to do: give a command (aitraining llm --train ...) or "

@@ -123,7 +123,8 @@ TEST_F(Yaml, UnknownAndMisplacedKeysNameTheirPlace) {
       "task: llm-sft\nbackend: local\nbase_model: m\nproject_name: p\nlr: 1e-3\nmodel: x\nlogg: "
       "none\n"
       "data:\n  path: d\n  train: train\n  text_column: text\n"
-      "params:\n  learnign_rate: 1e-3\n  batch-size: 2\n  use_sweep: true\n  path: d\n  qwertzuiop: "
+      "params:\n  learnign_rate: 1e-3\n  batch-size: 2\n  use_sweep: true\n  path: d\n  "
+      "qwertzuiop: "
       "1\nsweep: {}\n");
   const std::string message = refusal({"--config", path});
   EXPECT_HAS(message, "run.yaml:5:1: unknown key 'lr' at top level: it belongs under params");
@@ -138,7 +139,8 @@ TEST_F(Yaml, UnknownAndMisplacedKeysNameTheirPlace) {
       "run.yaml:13:3: unknown key 'learnign_rate' under params; did you mean 'lr' under params?");
   EXPECT_HAS(message,
              "run.yaml:14:3: unknown key 'batch-size' under params; did you mean 'batch_size'?");
-  EXPECT_HAS(message, "run.yaml:15:14: params.use_sweep: not supported yet in this build: use_sweep");
+  EXPECT_HAS(message,
+             "run.yaml:15:14: params.use_sweep: not supported yet in this build: use_sweep");
   EXPECT_HAS(message, "run.yaml:16:3: unknown key 'path' under params: it belongs under data");
   EXPECT_HAS(message,
              "run.yaml:17:3: unknown key 'qwertzuiop' under params; docs/parameters.md lists all");
