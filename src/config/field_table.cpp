@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "aitraining/config/config.h"
 #include "aitraining/core/strings.h"
 #include "table/parts.h"
 

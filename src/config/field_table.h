@@ -111,7 +111,6 @@ std::vector<Task> tasks_with_field(std::string_view name);  // where it is a par
 Value get_value(const TrainingParams& params, const Field& field);
 void set_value(TrainingParams& params, const Field& field,
                const Value& value);  // of the member's type
-TrainingParams default_params(Task task = Task::llm);
 
 // "batch_size" -> "--batch-size"
 std::string flag_name(std::string_view name);

@@ -1,5 +1,6 @@
 #pragma once
-// Files, flags and environment together: default < file < environment reference < flag.
+// Files, flags and environment together. Weakest first: default, variables such as HF_TOKEN, files
+// left to right, flags.
 #include <optional>
 #include <string>
 #include <vector>

@@ -12,7 +12,8 @@
 
 namespace aitraining::config {
 
-// Where a field's value came from: default < file < environment reference < flag.
+// Where a field's value came from. environment: a variable of its own, or one that a file refers
+// to.
 enum class Origin { default_value, file, environment, flag };
 
 struct Source {
@@ -45,6 +46,8 @@ struct Command {
 
 // UserError with every problem found, each with the nearest known name, or file:line.
 Command parse_command_line(const std::vector<std::string>& arguments);
+
+TrainingParams default_params(Task task = Task::llm);
 
 // training_params.json without secrets, 4-space indent; the same names as the reference.
 nlohmann::ordered_json to_json(const TrainingParams& params, Task task = Task::llm);

@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "aitraining/core/files.h"
 #include "config_test_support.h"
 
 namespace aitraining::config {
@@ -129,6 +130,20 @@ TEST_F(Sources, SecretsStayOutOfWhatIsWritten) {
   const ResolvedConfig config = resolved({"--config", write_params("  token: hf_FILE\n")});
   EXPECT_FALSE(has(describe(config), "hf_FILE"));
   EXPECT_FALSE(has(to_json(config.params).dump(), "hf_FILE"));
+}
+
+TEST_F(Sources, TheDocumentedFilesAreAccepted) {
+  setenv("HF_TOKEN", "hf_ENVIRONMENT", 1);
+  setenv("HF_USERNAME", "somebody", 1);
+  for (const char* name : {"docs/configuration.md", "README.md"}) {
+    const std::string text = read_file(std::filesystem::path(AITRAINING_SOURCE_DIR) / name);
+    const size_t begin = text.find("```yaml\n");
+    ASSERT_NE(begin, std::string::npos) << name;
+    const std::string yaml = text.substr(begin + 8, text.find("```", begin + 8) - begin - 8);
+    EXPECT_EQ(refusal({"--config", write(yaml)}), "accepted") << name;
+  }
+  unsetenv("HF_TOKEN");
+  unsetenv("HF_USERNAME");
 }
 
 // Answers one request on the loopback interface.
