@@ -9,8 +9,8 @@
 #include "aitraining/core/strings.h"
 #include "config_source.h"
 #include "references.h"
-#include "text_check.h"
 #include "yaml_schema.h"
+#include "yaml_text.h"
 
 namespace aitraining::config {
 namespace {
@@ -20,11 +20,6 @@ const char* kind_name(const YAML::Node& node) {
          : node.IsSequence() ? "a list"
          : node.IsNull()     ? "nothing"
                              : "a single value";
-}
-
-std::string at(const std::string& file, const YAML::Mark& mark) {
-  // An empty document has no place of its own.
-  return fmt::format("{}:{}:{}", file, std::max(mark.line, 0) + 1, std::max(mark.column, 0) + 1);
 }
 
 Place place_at(const std::string& file, const YAML::Mark& mark, const std::string& key) {
@@ -154,51 +149,6 @@ class YamlReader {
   std::map<std::string_view, std::string> labels_;  // fields of this file
 };
 
-// Where a tab stands in the indentation of `line` or one before it: the parser then complains about
-// something else.
-std::optional<YAML::Mark> tab_before(const std::string& text, int line) {
-  YAML::Mark mark;
-  mark.line = mark.column = 0;
-  bool indentation = true;
-  for (char c : text) {
-    if (indentation && c == '\t') return mark;
-    if (c == '\n') {
-      if (mark.line++ == line) return std::nullopt;
-      mark.column = 0;
-      indentation = true;
-      continue;
-    }
-    indentation = indentation && c == ' ';
-    ++mark.column;
-  }
-  return std::nullopt;
-}
-
-// The parser ends silently at some control characters, and what follows would be lost.
-void check_characters(const std::string& name, const std::string& text) {
-  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))
-    throw UserError("{}:1:1: not readable as YAML: save the file as UTF-8, not UTF-16", name);
-  const auto bad = find_bad_character(text);
-  if (!bad) return;
-  const auto line = std::count(text.begin(), text.begin() + static_cast<long>(bad->at), '\n');
-  const size_t begin = bad->at == 0 ? std::string::npos : text.rfind('\n', bad->at - 1);
-  throw UserError("{}:{}:{}: not readable as YAML: {}", name, line + 1,
-                  bad->at - (begin == std::string::npos ? 0 : begin + 1) + 1, bad->what);
-}
-
-std::vector<YAML::Node> parse(const std::string& name, const std::string& text) {
-  check_characters(name, text);
-  try {
-    return YAML::LoadAll(text);
-  } catch (const YAML::Exception& e) {
-    if (const auto tab = tab_before(text, e.mark.line)) {
-      throw UserError("{}: not readable as YAML: a tab in the indentation; use blanks",
-                      at(name, *tab));
-    }
-    throw UserError("{}: not readable as YAML: {}", at(name, e.mark), e.msg);
-  }
-}
-
 }  // namespace
 
 std::optional<YamlWord> YamlFile::word(const std::string& key) const {
@@ -213,14 +163,8 @@ std::optional<YamlWord> YamlFile::word(const std::string& key) const {
 
 YamlFile load_yaml(const std::string& path) {
   const std::string name = shown_name(path);
-  const std::vector<YAML::Node> documents = parse(name, read_config_text(path));
-  if (documents.size() > 1) {
-    throw UserError("{}: holds {} documents; one is due", at(name, documents[1].Mark()),
-                    documents.size());
-  }
-  if (documents.empty() || documents[0].IsNull())
-    throw UserError("{}:1:1: the configuration file is empty", name);
-  const YAML::Node& root = documents[0];
+  const YAML::Node root = parse_yaml(name, read_config_text(path));
+  if (root.IsNull()) throw UserError("{}:1:1: the configuration file is empty", name);
   if (!root.IsMap()) {
     throw UserError(
         "{}: the file must be a map of keys (task:, backend:, base_model:, ...), found {}",

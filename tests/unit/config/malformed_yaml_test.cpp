@@ -141,6 +141,9 @@ TEST_F(Malformed, PlacesAreRight) {
              "run.yaml:2:6: not readable as YAML: bytes that are not UTF-8");
   EXPECT_HAS(refusal({"--config", write(std::string("\xFF\xFEt\0a\0", 6))}), "run.yaml:1:1: ");
   EXPECT_HAS(refusal({"--config", write("a: 1\n---\nb: 2\n")}), "run.yaml:3:1: holds 2 documents");
+  EXPECT_HAS(refusal({"--config", write(", task: llm\nbackend: local\n")}),
+             "run.yaml:1:1: not readable as YAML: something here belongs to no key");
+  EXPECT_HAS(refusal({"--config", write("task: llm\n, backend: local\n")}), "run.yaml:2:");
   EXPECT_HAS(refusal({"--config", write("# nothing\n")}),
              "run.yaml:1:1: the configuration file is");
   EXPECT_HAS(refusal({"--config", write("log: none\n")}), "run.yaml:1:1: Task is required");
