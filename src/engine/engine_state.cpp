@@ -101,6 +101,10 @@ uint64_t Engine::weights_checksum() const {
   return sum;
 }
 
+bool Engine::has_moments() const {
+  return std::any_of(states_.begin(), states_.end(), [](const auto& state) { return state->exp_avg.defined(); });
+}
+
 Engine::Memory Engine::memory() const {
   Memory memory;
   const bool adamw = options_.optimizer.kind == OptimizerOptions::Kind::adamw;

@@ -97,6 +97,8 @@ class Engine {
   uint64_t weights_checksum() const;
   // Trained weights that are whole on every rank (adapters), by parameter. Flat fp32.
   std::vector<StateRange> whole_state() const;
+  bool has_moments() const;  // an optimizer state exists: AdamW after its first update
+  const ops::Chain& chain() const { return chain_; }
   const EngineOptions& options() const { return options_; }
 
   struct GroupState;  // private to src/engine
