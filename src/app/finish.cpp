@@ -4,6 +4,7 @@
 #include "aitraining/core/error.h"
 #include "aitraining/core/files.h"
 #include "aitraining/core/log.h"
+#include "aitraining/core/phase.h"
 #include "aitraining/core/strings.h"
 #include "session.h"
 
@@ -117,6 +118,7 @@ void Session::save_adapter() {
 }
 
 void Session::finish(const report::EndRecord& end) {
+  enter_phase("saving the model");
   if (first_rank()) log::info("Finished training, saving model...");
   if (params_.peft) save_adapter();
   const bool whole = save_final_model();

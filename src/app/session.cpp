@@ -1,3 +1,4 @@
+#include "memory.h"
 #include "resident.h"
 #include "session.h"
 
@@ -6,6 +7,7 @@
 
 #include "aitraining/core/error.h"
 #include "aitraining/core/log.h"
+#include "aitraining/core/phase.h"
 #include "aitraining/core/strings.h"
 #include "aitraining/objective/objective.h"
 
@@ -29,6 +31,7 @@ void Session::run() {
 }
 
 void Session::open_inputs() {
+  enter_phase("reading the data");
   source_ = std::make_unique<model::ModelSource>(model::open_model(params_.model));
   assets_ = std::make_unique<text::TextAssets>(text::open_text_assets(params_.model));
   if (!params_.apply_chat_template || params_.chat_template == "none") {
@@ -81,6 +84,7 @@ void Session::check_vocabulary() {
 }
 
 void Session::build_engine() {
+  enter_phase("loading the model");
   decoder_ = std::make_unique<model::Decoder>(source_->config, lora_options(params_));
   group_ = comm::make_process_group(group_options(params_, rank_, device_));
   const std::string backend = group_options(params_, rank_, device_).backend;
@@ -99,6 +103,7 @@ void Session::build_engine() {
 }
 
 void Session::resume() {
+  enter_phase("resuming");
   std::vector<std::string> notes;
   std::optional<fs::path> folder;
   if (params_.resume_from_checkpoint) {
@@ -182,6 +187,7 @@ void Session::evaluated(const report::EvalRecord& record, int64_t) {
 }
 
 void Session::save(const train::Progress& progress, double epoch) {
+  enter_phase(fmt::format("saving checkpoint-{}", progress.updates));
   const bool better = candidate_loss_ && (!best_loss_ || *candidate_loss_ < *best_loss_);
   if (better) {
     best_loss_ = candidate_loss_;
