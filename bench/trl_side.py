@@ -1,7 +1,7 @@
-"""The Python side of compare_trl.py: TRL's SFTTrainer on the CPU, one JSON line per update.
+"""The Python side of the comparisons: TRL's SFTTrainer on the CPU, one JSON line per update and rank.
 
-Each line holds the update's number, the wall-clock time at its end, the real (not padding) tokens that went through the
-model in it, the trained ones, and the loss.
+Each line holds the update's number, the wall-clock time at its end, the real (not padding) tokens that went through this
+rank's model since the start, the trained ones, and the loss.
 """
 import argparse
 import json
@@ -21,6 +21,7 @@ def parse():
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--peft", action="store_true")
     parser.add_argument("--response-only", action="store_true")
+    parser.add_argument("--deepspeed", help="its configuration file")
     return parser.parse_args()
 
 
@@ -38,7 +39,8 @@ from trl import SFTConfig, SFTTrainer  # noqa: E402
 
 
 def emit(**record):
-    print("BENCH " + json.dumps(record), flush=True)
+    """In one write, newline and all: several ranks share the output."""
+    print(f"BENCH {json.dumps(record)}\n", end="", flush=True)
 
 
 class CountingTrainer(SFTTrainer):
@@ -78,7 +80,7 @@ config = SFTConfig(
     output_dir=ARGS.output, max_steps=ARGS.steps, per_device_train_batch_size=ARGS.batch_size,
     gradient_accumulation_steps=ARGS.accumulation, learning_rate=1e-4, warmup_steps=0, lr_scheduler_type="linear",
     logging_steps=1, save_strategy="no", eval_strategy="no", report_to=[], bf16=False, use_cpu=True, packing=False,
-    max_length=ARGS.max_length, gradient_checkpointing=False, seed=42, disable_tqdm=True,
+    max_length=ARGS.max_length, gradient_checkpointing=False, seed=42, disable_tqdm=True, deepspeed=ARGS.deepspeed,
     completion_only_loss=True if ARGS.response_only else None, model_init_kwargs={"dtype": "float32"})
 lora = LoraConfig(r=16, lora_alpha=32, lora_dropout=0.05, target_modules="all-linear", task_type="CAUSAL_LM")
 trainer = CountingTrainer(model=ARGS.model, args=config, train_dataset=rows(), callbacks=[Report()],

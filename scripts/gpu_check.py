@@ -285,7 +285,7 @@ class Checks:
         plain = self.train(f"not packed, {device}", model, data, device, **{**same, "lr": 0})
         if packed and plain:
             self.same_epoch_loss(packed, plain)
-        self.group_of_one(model, data, same)
+        self.groups_of_one()
 
     def same_epoch_loss(self, packed, plain):
         def mean(run):
@@ -295,26 +295,33 @@ class Checks:
         far = abs(mean(packed) - mean(plain)) / mean(plain)
         self.expect("packing keeps the loss", far < 1e-5, f"relative difference {far:.2e} (< 1e-05)")
 
-    def group_of_one(self, model, data, same):
-        """The same run as a rank of a group of one: through NCCL on a GPU, through Gloo on a CPU."""
-        name, device = f"group of one, {self.options.device}", self.options.device
+    def groups_of_one(self):
+        """The same run as a rank of a group of one, through NCCL on a GPU and Gloo on a CPU, with every engine: a group of
+        one gathers, reduces and steps as any other does."""
+        device = self.options.device
         single = self.runs.get(f"full, {device}, fp32")
         if not single or single.code != 0:
             return
-        project = self.work / "runs" / "group-of-one"
+        engines = {"ddp": {}, "zero2": {}, "zero3": {}, "zero3 resident": {"zero3_resident": "auto"},
+                   "zero3 in order": {"deterministic": True},
+                   "zero3 offloaded": {"offload_optimizer": "cpu", "offload_param": "cpu"}}
+        for name, changes in engines.items():
+            run = self.group_of_one(f"group of one, {name}", single, distributed_backend=name.split()[0], **changes)
+            self.agree(f"{name} = no group", run, single, 1e-5, 1e-4)
+            if run and device == "cuda" and name == "ddp":
+                self.expect("the group went through NCCL", "nccl" in run.output.lower(), "NCCL's name in the run's output")
+
+    def group_of_one(self, name, single, **changes):
+        project = self.work / "runs" / name.replace(" ", "-").replace(",", "")
         project.mkdir(parents=True, exist_ok=True)
         params = json.loads((single.project / "training_params.json").read_text())
-        params.update(project_name=str(project), distributed_backend="ddp")
+        params.update(project_name=str(project), **changes)
         file = project / "training_params.json"
         file.write_text(json.dumps(params, indent=4))
-        port = free_port()
         env = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1",
-               "MASTER_PORT": str(port), "NCCL_DEBUG": "VERSION"}
-        run = self.keep(execute(name, [self.options.binary, "--run-rank", file], project, device == "cuda",
-                                max(20, self.left()), env))
-        self.agree("a group of one = no group", run, single, 1e-6, 1e-5)
-        if run and device == "cuda":
-            self.expect("the group went through NCCL", "nccl" in run.output.lower(), "NCCL's name in the run's output")
+               "MASTER_PORT": str(free_port()), "NCCL_DEBUG": "VERSION"}
+        return self.keep(execute(name, [self.options.binary, "--run-rank", file], project, self.gpu,
+                                 max(20, self.left()), env))
 
     def resume(self):
         shape = Shape(256, 688, 4, 8, 4, 264, 512)

@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <exception>
+#include <optional>
 
 #include <c10/util/Exception.h>
 #include <nlohmann/json.hpp>
@@ -10,12 +11,22 @@
 #include "aitraining/core/error.h"
 #include "aitraining/core/files.h"
 #include "aitraining/core/log.h"
+#include "aitraining/core/phase.h"
 #include "aitraining/launch/launch.h"
+#include "memory.h"
 #include "session.h"
 #include "tools.h"
 
 namespace aitraining::app {
 namespace {
+
+// The run of this process, for messages. A tool has none.
+std::optional<config::TrainingParams> running;
+
+std::string out_of_memory(const std::string& text) {
+  if (!running) return "out of memory: " + text;
+  return out_of_memory_message(text, launch::read_rank_environment().rank, *running);
+}
 
 // The library's outer wall: every failure becomes one logged message and an exit code.
 template <class F>
@@ -32,18 +43,13 @@ int guarded(F&& f) {
     log::error("{}", e.what());
     return e.exit_code();
   } catch (const c10::OutOfMemoryError& e) {
-    log::error("out of memory on the device: {}. Reduce --batch-size or --block-size, or shard the model over more "
-               "devices.", e.what_without_backtrace());
+    log::error("{}", out_of_memory(e.what_without_backtrace()));
   } catch (const std::bad_alloc&) {
-    log::error("out of memory. Reduce --batch-size or --block-size, use --peft, or shard the model over more devices.");
+    log::error("{}", out_of_memory(""));
   } catch (const c10::Error& e) {
     const std::string text = e.what_without_backtrace();
-    if (text.find("DefaultCPUAllocator") != std::string::npos) {
-      log::error("out of memory: {}. Reduce --batch-size or --block-size, use --peft, or shard the model over more "
-                 "devices.", text);
-    } else {
-      log::error("[torch] {}", text);
-    }
+    const bool memory = text.find("DefaultCPUAllocator") != std::string::npos;
+    log::error("{}", memory ? out_of_memory(text) : "[torch] in " + current_phase() + ": " + text);
   } catch (const std::exception& e) {
     log::error("[bug] {}", e.what());
   }
@@ -53,6 +59,7 @@ int guarded(F&& f) {
 void train(const char* params_file) {
   const auto rank = launch::read_rank_environment();
   auto params = config::from_json(nlohmann::ordered_json::parse(read_file(params_file)), params_file);
+  running = params;
   const std::string project = config::project_folder(params);
   log::Options options;
   options.file = rank.rank == 0 ? project + "/autotrain.log" : "";

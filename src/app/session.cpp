@@ -1,3 +1,5 @@
+#include "memory.h"
+#include "resident.h"
 #include "session.h"
 
 #include <algorithm>
@@ -5,6 +7,7 @@
 
 #include "aitraining/core/error.h"
 #include "aitraining/core/log.h"
+#include "aitraining/core/phase.h"
 #include "aitraining/core/strings.h"
 #include "aitraining/objective/objective.h"
 
@@ -28,6 +31,7 @@ void Session::run() {
 }
 
 void Session::open_inputs() {
+  enter_phase("reading the data");
   source_ = std::make_unique<model::ModelSource>(model::open_model(params_.model));
   assets_ = std::make_unique<text::TextAssets>(text::open_text_assets(params_.model));
   if (!params_.apply_chat_template || params_.chat_template == "none") {
@@ -80,17 +84,26 @@ void Session::check_vocabulary() {
 }
 
 void Session::build_engine() {
+  enter_phase("loading the model");
   decoder_ = std::make_unique<model::Decoder>(source_->config, lora_options(params_));
   group_ = comm::make_process_group(group_options(params_, rank_, device_));
-  log::info("rank={} world={} device={} backend={} threads={}", rank_.rank, rank_.world_size, device_.str(),
-            group_options(params_, rank_, device_).backend, at::get_num_threads());
-  engine_ = std::make_unique<engine::Engine>(decoder_->chain(), *group_, engine_options(params_, device_));
+  const std::string backend = group_options(params_, rank_, device_).backend;
+  log::info("rank={} world={} device={} backend={} threads={}", rank_.rank, rank_.world_size, device_.str(), backend,
+            at::get_num_threads());
+  auto options = engine_options(params_, backend, device_);
+  options.resident_units = resident_units(options);
+  engine_ = std::make_unique<engine::Engine>(decoder_->chain(), *group_, options);
+  shared_folder_ = checkpoint::folder_is_shared(project_, *group_);
+  if (!shared_folder_ && first_rank()) {
+    log::info("the ranks do not share {}: everything that is saved goes through rank 0", project_.string());
+  }
   engine_->load(model::base_reader(*source_), [](const ops::ParamGroup& g) { return g.name() != "adapters"; });
   engine_->load(model::adapter_initialiser(static_cast<uint64_t>(params_.seed)),
                 [](const ops::ParamGroup& g) { return g.name() == "adapters"; });
 }
 
 void Session::resume() {
+  enter_phase("resuming");
   std::vector<std::string> notes;
   std::optional<fs::path> folder;
   if (params_.resume_from_checkpoint) {
@@ -115,6 +128,15 @@ void Session::resume() {
   start_ = {state.updates, state.input_tokens_seen, state.loss_sum, state.loss_weight};
   trainer_state_.restore(state.trainer_state);
   if (first_rank()) log::info("resuming from {} (update {})", folder->string(), state.updates);
+}
+
+// Units that stay whole: a number, or as many as fit beside what the engine needs, the same on every rank.
+int64_t Session::resident_units(const engine::EngineOptions& options) const {
+  if (options.sharding != engine::Sharding::parameters) return 0;
+  const auto units = static_cast<int64_t>(decoder_->chain().units.size());
+  if (params_.zero3_resident != "auto") return std::min<int64_t>(std::stoll(params_.zero3_resident), units);
+  const auto mine = units_that_fit(decoder_->chain(), options, rank_, free_memory(device_, rank_.local_world_size));
+  return -static_cast<int64_t>(group_->max(-static_cast<double>(mine)));
 }
 
 train::Split Session::split_items(const data::PreparedSplit& prepared) const {
@@ -165,6 +187,7 @@ void Session::evaluated(const report::EvalRecord& record, int64_t) {
 }
 
 void Session::save(const train::Progress& progress, double epoch) {
+  enter_phase(fmt::format("saving checkpoint-{}", progress.updates));
   const bool better = candidate_loss_ && (!best_loss_ || *candidate_loss_ < *best_loss_);
   if (better) {
     best_loss_ = candidate_loss_;
@@ -173,23 +196,19 @@ void Session::save(const train::Progress& progress, double epoch) {
     trainer_state_.set_best(*best_loss_, (project_ / *best_checkpoint_).string());
   }
   candidate_loss_.reset();
-  const auto ranges = engine_->owned_state();
-  if (!ranges.empty()) {
-    checkpoint::SaveRequest request;
-    request.project = project_;
-    request.state = {progress.updates, progress.input_tokens_seen,
-                     trainer_->total_updates() / std::max<int64_t>(1, params_.epochs), progress.loss_sum,
-                     progress.loss_weight, epoch, params_.optimizer, params_.mixed_precision.value_or("fp32"),
-                     nlohmann::ordered_json::parse(batch_json(params_, rank_)),
-                     trainer_state_.to_json(progress.updates, epoch)};
-    request.base_model = params_.model;
-    request.dtype = training_dtype(params_);
-    request.total_limit = params_.save_total_limit;
-    request.best = best_checkpoint_;
-    const auto folder = checkpoint::save_checkpoint(request, ranges, parts());
-    log::info("saved {}", folder.string());
-  }
-  group_->barrier();
+  checkpoint::SaveRequest request;
+  request.project = project_;
+  request.state = {progress.updates, progress.input_tokens_seen,
+                   trainer_->total_updates() / std::max<int64_t>(1, params_.epochs), progress.loss_sum,
+                   progress.loss_weight, epoch, params_.optimizer, params_.mixed_precision.value_or("fp32"),
+                   nlohmann::ordered_json::parse(batch_json(params_, rank_)),
+                   trainer_state_.to_json(progress.updates, epoch)};
+  request.base_model = params_.model;
+  request.dtype = training_dtype(params_);
+  request.total_limit = params_.save_total_limit;
+  request.best = best_checkpoint_;
+  const auto folder = checkpoint::save_checkpoint(saving_ranks(), request, parts());
+  if (first_rank()) log::info("saved {}", folder.string());
 }
 
 // As the reference does with a validation split: the saved model is the best of those that were saved.

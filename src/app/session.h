@@ -40,9 +40,13 @@ class Session {
   void load_best();
   void finish(const report::EndRecord& end);
   std::filesystem::path begin_model(format::DType dtype) const;
+  std::string sharding_line() const;
   void publish_model(const std::filesystem::path& aside) const;
+  int64_t resident_units(const engine::EngineOptions& options) const;
   bool merge_and_check(const std::filesystem::path& aside);
-  bool save_final_model(const std::vector<engine::StateRange>& ranges);
+  bool save_final_model();
+  void save_adapter();
+  checkpoint::SavingRanks saving_ranks() const { return {*engine_, *group_, shared_folder_}; }
   void report_files(const report::EndRecord& end) const;
   double mean_loss_of_sample();
   report::RunSummary summary(const train::Trainer& trainer) const;
@@ -54,6 +58,7 @@ class Session {
   launch::RankEnvironment rank_;
   std::filesystem::path project_;
   c10::Device device_;
+  bool shared_folder_ = true;  // the ranks see one project folder
   std::unique_ptr<model::ModelSource> source_;
   std::unique_ptr<text::TextAssets> assets_;
   LengthLimit limit_;
@@ -75,6 +80,7 @@ class Session {
 
 // Words of the summary that the user reads: why this precision, what each split holds.
 std::string precision_line(const config::TrainingParams& params, c10::Device device);
+std::string engine_line(const engine::EngineOptions& options, int ranks);
 std::string split_line(const data::PreparedSplit& split);
 
 }  // namespace aitraining::app

@@ -58,8 +58,21 @@ std::optional<model::LoraOptions> lora_options(const config::TrainingParams& par
                             params.target_modules};
 }
 
-engine::EngineOptions engine_options(const config::TrainingParams& params, c10::Device device) {
+engine::Sharding sharding_of(const config::TrainingParams& params) {
+  const std::string backend = params.distributed_backend.value_or("ddp");
+  if (backend == "zero2") return engine::Sharding::gradients;
+  return backend == "ddp" ? engine::Sharding::none : engine::Sharding::parameters;
+}
+
+engine::EngineOptions engine_options(const config::TrainingParams& params, const std::string& group_backend,
+                                     c10::Device device) {
   engine::EngineOptions options;
+  // One process alone has nobody to share with.
+  if (group_backend != "single") options.sharding = sharding_of(params);
+  options.deterministic = params.deterministic;
+  // Ranks on the CPU keep everything in host memory already.
+  options.offload_optimizer = params.offload_optimizer.has_value() && !device.is_cpu();
+  options.offload_param = params.offload_param.has_value() && !device.is_cpu();
   options.compute = params.mixed_precision == "bf16" ? at::kBFloat16 : at::kFloat;
   options.device = device;
   options.recompute = !params.disable_gradient_checkpointing;

@@ -24,7 +24,10 @@ LengthLimit length_limit(const config::TrainingParams& params, const model::Mode
 
 data::SftOptions sft_options(const config::TrainingParams& params, int64_t max_length, int64_t embedding_rows);
 std::optional<model::LoraOptions> lora_options(const config::TrainingParams& params);
-engine::EngineOptions engine_options(const config::TrainingParams& params, c10::Device device);
+engine::Sharding sharding_of(const config::TrainingParams& params);
+// `group_backend`: single, gloo or nccl. Units that stay resident are chosen later: they depend on the model.
+engine::EngineOptions engine_options(const config::TrainingParams& params, const std::string& group_backend,
+                                     c10::Device device);
 comm::GroupOptions group_options(const config::TrainingParams& params, const launch::RankEnvironment& rank,
                                  c10::Device device);
 train::TrainerOptions trainer_options(const config::TrainingParams& params, int world_size, int64_t train_rows,

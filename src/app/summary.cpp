@@ -21,6 +21,30 @@ std::string split_line(const data::PreparedSplit& split) {
                      human_count(split.rows.total_tokens()), human_count(split.rows.total_trained()), r.file);
 }
 
+std::string engine_line(const engine::EngineOptions& options, int ranks) {
+  const std::string order = options.deterministic ? ", sums in rank order" : "";
+  switch (options.sharding) {
+    case engine::Sharding::gradients: return "zero2 (parameters whole; gradients and optimizer state sharded)" + order;
+    case engine::Sharding::parameters: return "zero3 (parameters, gradients and optimizer state sharded)" + order;
+    case engine::Sharding::none: break;
+  }
+  return ranks == 1 ? "single process" : "ddp (replicated, gradients all-reduced per unit)" + order;
+}
+
+// The configuration in effect, in the words of DeepSpeed's own file.
+std::string Session::sharding_line() const {
+  const auto& options = engine_->options();
+  const auto memory = engine_->memory();
+  const bool zero3 = options.sharding == engine::Sharding::parameters;
+  return fmt::format(
+      "stage {}, offload_optimizer {}, offload_param {}, gradient_accumulation_steps {}, gradient_clipping {}, prefetch "
+      "{}, resident units {}; per rank {} weights, {} gradients, {} optimizer, up to {} buffers",
+      zero3 ? 3 : 2, params_.offload_optimizer.value_or("none"), params_.offload_param.value_or("none"),
+      params_.gradient_accumulation, params_.max_grad_norm > 0 ? fmt::format("{}", params_.max_grad_norm) : "off",
+      zero3 ? "1 unit" : "none", options.resident_units, human_bytes(memory.weights), human_bytes(memory.gradients),
+      human_bytes(memory.optimizer), human_bytes(memory.buffers));
+}
+
 report::RunSummary Session::summary(const train::Trainer& trainer) const {
   report::RunSummary s;
   auto line = [&](const char* label, std::string value) { s.lines.emplace_back(label, std::move(value)); };
@@ -37,7 +61,8 @@ report::RunSummary Session::summary(const train::Trainer& trainer) const {
   if (params_.packing.value_or(false)) line("packing", fmt::format("packs of at most {} tokens", limit_.tokens));
   line("ranks", fmt::format("{} on {}, {} threads each", rank_.world_size, device_.is_cuda() ? "cuda" : "cpu",
                             at::get_num_threads()));
-  line("engine", rank_.world_size == 1 ? "single process" : "ddp (replicated, gradients all-reduced per unit)");
+  line("engine", engine_line(engine_->options(), group_->size()));
+  if (engine_->options().sharding != engine::Sharding::none) line("zero", sharding_line());
   line("precision", precision_line(params_, device_));
   line("batch", fmt::format("{} rows x {} accumulation x {} ranks = {} rows per update", params_.batch_size,
                             params_.gradient_accumulation, rank_.world_size,

@@ -147,7 +147,7 @@ void merge_tool(const Json& request) {
   fs::create_directories(output);
   const auto dtype = loaded.source.config.stored_dtype == "bfloat16" ? format::DType::bf16 : format::DType::f32;
   checkpoint::write_model_description(output, {loaded.source, loaded.decoder, assets}, dtype);
-  checkpoint::write_merged_weights(output, loaded.engine.owned_state(), loaded.decoder, dtype,
+  checkpoint::write_merged_weights({loaded.engine, *loaded.group}, output, loaded.decoder, dtype,
                                    model::base_reader(loaded.source));
   log::info("Model saved to: {}", fs::absolute(output).string());
 }

@@ -6,9 +6,8 @@
 #include "aitraining/core/files.h"
 #include "aitraining/core/log.h"
 #include "aitraining/core/strings.h"
-#include "aitraining/format/safetensors_writer.h"
-#include "convert.h"
 #include "manifest.h"
+#include "rank_files.h"
 
 namespace aitraining::checkpoint {
 namespace fs = std::filesystem;
@@ -57,25 +56,26 @@ RunState state_from_json(const nlohmann::ordered_json& j) {
 
 // Moments by parameter name, and fp32 masters where the saved model is rounded: any engine with any number of ranks
 // reads its own ranges from this.
-void write_optimizer(const fs::path& folder, const std::vector<engine::StateRange>& ranges, bool masters) {
+void write_optimizer(const SavingRanks& ranks, const fs::path& folder, bool masters) {
   std::vector<format::PlannedTensor> plan;
-  auto each = [&](auto&& f) {
-    for (const auto& range : ranges) {
-      if (!range.group->trainable()) continue;
-      if (masters) f("master.", range, range.weight);
-      if (range.exp_avg.defined()) f("exp_avg.", range, range.exp_avg);
-      if (range.exp_avg_sq.defined()) f("exp_avg_sq.", range, range.exp_avg_sq);
+  for (const auto& group : ranks.engine.chain().groups) {
+    if (!group->trainable()) continue;
+    for (const auto& param : group->params()) {
+      if (masters) plan.push_back({"master." + param.name, format::DType::f32, param.shape});
+      if (!ranks.engine.has_moments()) continue;
+      plan.push_back({"exp_avg." + param.name, format::DType::f32, param.shape});
+      plan.push_back({"exp_avg_sq." + param.name, format::DType::f32, param.shape});
     }
-  };
-  each([&](const char* prefix, const engine::StateRange& range, const at::Tensor&) {
-    plan.push_back({prefix + range.param->name, format::DType::f32, range.param->shape});
+  }
+  RankFiles files(ranks, {{folder / kOptimizer, plan}});
+  ranks.visit([&](const engine::StateRange& range) {
+    if (!range.group->trainable()) return;
+    if (masters) files.write("master." + range.param->name, range.first, range.weight);
+    if (!range.exp_avg.defined()) return;
+    files.write("exp_avg." + range.param->name, range.first, range.exp_avg);
+    files.write("exp_avg_sq." + range.param->name, range.first, range.exp_avg_sq);
   });
-  format::SafetensorsWriter writer(folder / kOptimizer, plan);
-  each([&](const char* prefix, const engine::StateRange& range, const at::Tensor& value) {
-    auto saved = to_saved(value, format::DType::f32);
-    writer.write(prefix + range.param->name, range.first, range.count, saved.const_data_ptr());
-  });
-  writer.finish();
+  files.finish();
 }
 
 // The limit counts the newest ones by time of writing: numbers of an earlier run in the same folder do not matter.
@@ -93,34 +93,42 @@ void remove_old_checkpoints(const SaveRequest& request, const fs::path& newest) 
   }
 }
 
+// The last steps, by one rank: what makes the folder a checkpoint.
+void publish_checkpoint(const SaveRequest& request, const fs::path& aside, const fs::path& target) {
+  write_file_atomic(aside / "trainer_state.json", request.state.trainer_state.dump(2) + "\n");
+  write_file_atomic(aside / kState, state_json(request.state).dump(2) + "\n");
+  write_manifest(aside);
+  sync_folder(aside);
+  // A folder of this number can only be left from an earlier run: it gives way to the whole new one.
+  fs::remove_all(target);
+  rename_synced(aside, target);
+  remove_old_checkpoints(request, target);
+}
+
 }  // namespace
 
-fs::path save_checkpoint(const SaveRequest& request, const std::vector<engine::StateRange>& ranges,
-                         const ModelParts& parts) {
+fs::path save_checkpoint(const SavingRanks& ranks, const SaveRequest& request, const ModelParts& parts) {
   const fs::path target = request.project / fmt::format("{}{}", kPrefix, request.state.updates);
   const fs::path aside = request.project / fmt::format(".tmp-{}{}", kPrefix, request.state.updates);
   try {
-    fs::remove_all(aside);
-    fs::create_directories(aside);
-    write_model_description(aside, parts, request.dtype);
+    if (ranks.first()) {
+      fs::remove_all(aside);
+      fs::create_directories(aside);
+      write_model_description(aside, parts, request.dtype);
+    }
+    ranks.group.barrier();
     if (parts.decoder.lora()) {
-      write_adapter(aside, ranges, parts.decoder, request.base_model);
+      write_adapter(ranks, aside, parts.decoder, request.base_model);
     } else {
-      write_weights(aside, ranges, request.dtype);
+      write_weights(ranks, aside, request.dtype);
     }
     const bool rounded = !parts.decoder.lora() && request.dtype != format::DType::f32;
-    write_optimizer(aside, ranges, rounded);
-    write_file_atomic(aside / "trainer_state.json", request.state.trainer_state.dump(2) + "\n");
-    write_file_atomic(aside / kState, state_json(request.state).dump(2) + "\n");
-    write_manifest(aside);
-    sync_folder(aside);
-    // A folder of this number can only be left from an earlier run: it gives way to the whole new one.
-    fs::remove_all(target);
-    rename_synced(aside, target);
-    remove_old_checkpoints(request, target);
+    write_optimizer(ranks, aside, rounded);
+    if (ranks.first()) publish_checkpoint(request, aside, target);
+    ranks.group.barrier();
   } catch (...) {
     std::error_code ignored;
-    fs::remove_all(aside, ignored);
+    if (ranks.first()) fs::remove_all(aside, ignored);
     throw;
   }
   return target;

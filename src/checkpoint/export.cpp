@@ -1,5 +1,8 @@
 #include "aitraining/checkpoint/export.h"
 
+#include <unistd.h>
+
+#include <chrono>
 #include <functional>
 #include <map>
 #include <set>
@@ -11,27 +14,30 @@
 #include "aitraining/core/strings.h"
 #include "aitraining/format/safetensors_writer.h"
 #include "convert.h"
+#include "rank_files.h"
 
 namespace aitraining::checkpoint {
 namespace fs = std::filesystem;
 namespace {
 
-using RangeMap = std::map<std::string, const engine::StateRange*>;
+constexpr int64_t kPiece = int64_t{1} << 22;  // elements of a base weight held at a time
 
-RangeMap by_name(const std::vector<engine::StateRange>& ranges) {
-  RangeMap map;
-  for (const auto& range : ranges) map[range.param->name] = &range;
+bool is_adapter(const ops::ParamSpec& param) { return param.name.starts_with("base_model."); }
+
+using AdapterMap = std::map<std::string, engine::StateRange>;
+
+AdapterMap adapters_by_name(const engine::Engine& engine) {
+  AdapterMap map;
+  for (auto& range : engine.whole_state()) map.emplace(range.param->name, range);
   return map;
 }
 
-bool is_adapter(const engine::StateRange& range) { return range.param->name.starts_with("base_model."); }
-
-// scale * B A of a module's adapter, [out, in], in fp64: the sum with W is rounded once, when it is saved.
-at::Tensor adapter_delta(const RangeMap& ranges, const std::string& module, double scale) {
-  const auto& a = *ranges.at(model::lora_name(module, 'A'));
-  const auto& b = *ranges.at(model::lora_name(module, 'B'));
+// scale * B A of a module's adapter, [out * in], in fp64: the sum with W is rounded once, when it is saved.
+at::Tensor adapter_delta(const AdapterMap& adapters, const std::string& module, double scale) {
+  const auto& a = adapters.at(model::lora_name(module, 'A'));
+  const auto& b = adapters.at(model::lora_name(module, 'B'));
   auto left = b.weight.view(b.param->shape).to(at::kDouble), right = a.weight.view(a.param->shape).to(at::kDouble);
-  return at::mm(left, right).mul_(scale);
+  return at::mm(left, right).mul_(scale).view({-1}).cpu();
 }
 
 struct Shard {
@@ -106,66 +112,101 @@ void write_model_description(const fs::path& folder, const ModelParts& parts, fo
 
 namespace {
 
-// Value of one tensor to be saved, flat.
-using ValueOf = std::function<at::Tensor(const engine::StateRange&)>;
-
-void write_shards(const fs::path& folder, const std::vector<engine::StateRange>& ranges, format::DType dtype,
-                  uint64_t shard_bytes, const ValueOf& value_of) {
-  const auto map = by_name(ranges);
+// Parameters of the chain that `wanted` accepts, in order.
+std::vector<format::PlannedTensor> plan_tensors(const ops::Chain& chain, format::DType dtype,
+                                                bool (*wanted)(const ops::ParamSpec&)) {
   std::vector<format::PlannedTensor> plan;
-  for (const auto& range : ranges) {
-    if (!is_adapter(range)) plan.push_back({range.param->name, dtype, range.param->shape});
-  }
-  const auto shards = split_into_shards(plan, at::elementSize(scalar_type(dtype)), shard_bytes);
-  for (size_t s = 0; s < shards.size(); ++s) {
-    format::SafetensorsWriter writer(folder / shard_name(s, shards.size()), shards[s].tensors);
-    for (const auto& tensor : shards[s].tensors) {
-      const auto& range = *map.at(tensor.name);
-      auto saved = to_saved(value_of(range), dtype);
-      writer.write(tensor.name, range.first, range.count, saved.const_data_ptr());
+  for (const auto& group : chain.groups) {
+    for (const auto& param : group->params()) {
+      if (wanted(param)) plan.push_back({param.name, dtype, param.shape});
     }
-    writer.finish();
   }
-  if (shards.size() > 1) write_index(folder, shards);
+  return plan;
+}
+
+bool is_model(const ops::ParamSpec& param) { return !is_adapter(param); }
+
+std::vector<RankFiles::Plan> model_files(const SavingRanks& ranks, const fs::path& folder, format::DType dtype,
+                                         uint64_t shard_bytes) {
+  const auto shards = split_into_shards(plan_tensors(ranks.engine.chain(), dtype, is_model),
+                                        static_cast<int64_t>(at::elementSize(scalar_type(dtype))), shard_bytes);
+  std::vector<RankFiles::Plan> plans;
+  for (size_t s = 0; s < shards.size(); ++s) {
+    plans.push_back({folder / shard_name(s, shards.size()), shards[s].tensors});
+  }
+  if (shards.size() > 1 && ranks.first()) write_index(folder, shards);
+  return plans;
 }
 
 }  // namespace
 
-void write_weights(const fs::path& folder, const std::vector<engine::StateRange>& ranges, format::DType dtype,
-                   uint64_t shard_bytes) {
-  write_shards(folder, ranges, dtype, shard_bytes, [](const engine::StateRange& range) { return range.weight; });
+void SavingRanks::visit(const std::function<void(const engine::StateRange&)>& write) const {
+  if (!shared_folder) {
+    engine.stream_state(write);
+    return;
+  }
+  for (const auto& range : engine.owned_state()) write(range);
 }
 
-void write_merged_weights(const fs::path& folder, const std::vector<engine::StateRange>& ranges,
-                          const model::Decoder& decoder, format::DType dtype, const ops::ParameterReader& base,
-                          uint64_t shard_bytes) {
-  const auto map = by_name(ranges);
-  const auto& lora = *decoder.lora();
-  std::map<std::string, std::string> adapted;  // weight -> module
-  for (const auto& module : decoder.adapted_modules()) adapted[module.name + ".weight"] = module.name;
-  write_shards(folder, ranges, dtype, shard_bytes, [&](const engine::StateRange& range) {
-    auto value = at::empty({range.count}, at::kFloat);
-    base(*range.param, range.first, value);
-    if (const auto it = adapted.find(range.param->name); it != adapted.end()) {
-      value = value + adapter_delta(map, it->second, lora.alpha / static_cast<double>(lora.r)).view({-1}).cpu();
-    }
-    return value;
+bool folder_is_shared(const fs::path& folder, comm::ProcessGroup& group) {
+  if (group.size() == 1) return true;
+  // The name carries rank 0's process and time: a file of another run on another machine is not taken for it.
+  auto nonce = at::zeros({1}, at::kLong);
+  if (group.rank() == 0) {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+    nonce.fill_(static_cast<int64_t>(now) ^ (static_cast<int64_t>(::getpid()) << 40));
+  }
+  const auto halves = group.sum({static_cast<double>(nonce.item<int64_t>() >> 32),
+                                 static_cast<double>(nonce.item<int64_t>() & 0xffffffff)});
+  const fs::path probe = folder / fmt::format(".shared-{:.0f}-{:.0f}", halves[0], halves[1]);
+  if (group.rank() == 0) write_file_atomic(probe, "");
+  group.barrier();
+  const double missing = group.max(fs::exists(probe) ? 0 : 1);
+  if (group.rank() == 0) fs::remove(probe);
+  return missing == 0;
+}
+
+void write_weights(const SavingRanks& ranks, const fs::path& folder, format::DType dtype, uint64_t shard_bytes) {
+  RankFiles files(ranks, model_files(ranks, folder, dtype, shard_bytes));
+  ranks.visit([&](const engine::StateRange& range) {
+    if (is_model(*range.param)) files.write(range.param->name, range.first, range.weight);
   });
+  files.finish();
 }
 
-void write_adapter(const fs::path& folder, const std::vector<engine::StateRange>& ranges,
-                   const model::Decoder& decoder, const std::string& base_model) {
-  std::vector<format::PlannedTensor> plan;
-  for (const auto& range : ranges) {
-    if (is_adapter(range)) plan.push_back({range.param->name, format::DType::f32, range.param->shape});
+void write_merged_weights(const SavingRanks& ranks, const fs::path& folder, const model::Decoder& decoder,
+                          format::DType dtype, const ops::ParameterReader& base, uint64_t shard_bytes) {
+  const auto adapters = adapters_by_name(ranks.engine);
+  const auto& lora = *decoder.lora();
+  std::set<std::string> adapted;
+  for (const auto& module : decoder.adapted_modules()) adapted.insert(module.name);
+  RankFiles files(ranks, model_files(ranks, folder, dtype, shard_bytes));
+  // Adapters are whole on every rank and the base is in a file: the ranks share the tensors out.
+  size_t index = 0;
+  for (const auto& group : ranks.engine.chain().groups) {
+    for (const auto& param : group->params()) {
+      if (is_adapter(param)) continue;
+      const auto owner = ranks.shared_folder ? index++ % static_cast<size_t>(ranks.group.size()) : 0;
+      if (owner != static_cast<size_t>(ranks.group.rank())) continue;
+      const std::string module = param.name.substr(0, param.name.rfind('.'));
+      at::Tensor delta;
+      if (adapted.contains(module) && param.name.ends_with(".weight")) {
+        delta = adapter_delta(adapters, module, lora.alpha / static_cast<double>(lora.r));
+      }
+      for (int64_t first = 0; first < param.numel; first += kPiece) {
+        auto value = at::empty({std::min(kPiece, param.numel - first)}, at::kFloat);
+        base(param, first, value);
+        if (delta.defined()) value = value + delta.narrow(0, first, value.numel());
+        files.write(param.name, first, value);
+      }
+    }
   }
-  format::SafetensorsWriter writer(folder / "adapter_model.safetensors", plan);
-  for (const auto& range : ranges) {
-    if (!is_adapter(range)) continue;
-    auto saved = to_saved(range.weight, format::DType::f32);
-    writer.write(range.param->name, range.first, range.count, saved.const_data_ptr());
-  }
-  writer.finish();
+  files.finish();
+}
+
+namespace {
+
+void write_adapter_config(const fs::path& folder, const model::Decoder& decoder, const std::string& base_model) {
   const auto& lora = *decoder.lora();
   const bool whole_alpha = lora.alpha == static_cast<double>(static_cast<int64_t>(lora.alpha));
   nlohmann::ordered_json config = {
@@ -190,6 +231,19 @@ void write_adapter(const fs::path& folder, const std::vector<engine::StateRange>
   config["use_dora"] = false;
   config["use_rslora"] = false;
   write_file_atomic(folder / "adapter_config.json", config.dump(2) + "\n");
+}
+
+}  // namespace
+
+void write_adapter(const SavingRanks& ranks, const fs::path& folder, const model::Decoder& decoder,
+                   const std::string& base_model) {
+  RankFiles files(ranks, {{folder / "adapter_model.safetensors",
+                           plan_tensors(ranks.engine.chain(), format::DType::f32, is_adapter)}});
+  ranks.visit([&](const engine::StateRange& range) {
+    if (is_adapter(*range.param)) files.write(range.param->name, range.first, range.weight);
+  });
+  files.finish();
+  if (ranks.first()) write_adapter_config(folder, decoder, base_model);
 }
 
 void remove_stale_model_files(const fs::path& folder, bool adapter_at_top) {

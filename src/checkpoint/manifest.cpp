@@ -15,11 +15,7 @@ namespace {
 
 constexpr int kVersion = 1;
 
-std::string file_hash(const fs::path& path) {
-  if (fs::file_size(path) == 0) return fmt::format("{:016x}", hash64(nullptr, 0));
-  const MappedFile file(path);
-  return fmt::format("{:016x}", hash64(file.bytes().data(), file.bytes().size()));
-}
+std::string file_hash(const fs::path& path) { return fmt::format("{:016x}", hash_file(path)); }
 
 std::vector<std::string> files_in(const fs::path& folder) {
   std::vector<std::string> names;

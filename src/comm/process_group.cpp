@@ -5,6 +5,7 @@
 
 #include "aitraining/core/error.h"
 #include "backends.h"
+#include "c10d_group.h"
 
 namespace aitraining::comm {
 
@@ -38,95 +39,15 @@ class SingleGroup : public ProcessGroup {
   void broadcast(at::Tensor, int) override {}
   std::vector<at::Tensor> all_gather(const at::Tensor& tensor) override { return {tensor.clone()}; }
   void barrier() override {}
-};
-
-class C10dGroup : public ProcessGroup {
- public:
-  C10dGroup(const GroupOptions& options, c10::intrusive_ptr<c10d::Store> store,
-            c10::intrusive_ptr<c10d::Backend> backend, c10::Device device)
-      : ProcessGroup(options.rank, options.world_size, device),
-        store_(std::move(store)), backend_(std::move(backend)) {}
-
-  std::unique_ptr<Work> all_reduce_sum_async(at::Tensor tensor) override {
-    bytes_ += tensor.nbytes();
-    return start("all-reduce", tensor, [&](std::vector<at::Tensor>& tensors) {
-      return backend_->allreduce(tensors, c10d::AllreduceOptions());
-    });
+  std::unique_ptr<Work> all_gather_into_async(at::Tensor out, at::Tensor part) override {
+    if (out.const_data_ptr() != part.const_data_ptr()) out.copy_(part);
+    return std::make_unique<DoneWork>();
   }
-
-  void all_reduce_max(at::Tensor tensor) override {
-    c10d::AllreduceOptions options;
-    options.reduceOp = c10d::ReduceOp::MAX;
-    start("all-reduce", tensor, [&](std::vector<at::Tensor>& tensors) {
-      return backend_->allreduce(tensors, options);
-    })->wait();
+  std::unique_ptr<Work> reduce_scatter_sum_async(ReduceScatter request) override {
+    sum_in_order({request.in}, request.out, request.add);
+    return std::make_unique<DoneWork>();
   }
-
-  void broadcast(at::Tensor tensor, int root) override {
-    c10d::BroadcastOptions options;
-    options.rootRank = root;
-    bytes_ += tensor.nbytes();
-    start("broadcast", tensor, [&](std::vector<at::Tensor>& tensors) {
-      return backend_->broadcast(tensors, options);
-    })->wait();
-  }
-
-  std::vector<at::Tensor> all_gather(const at::Tensor& tensor) override {
-    std::vector<std::vector<at::Tensor>> outputs(1);
-    for (int r = 0; r < size_; ++r) outputs[0].push_back(at::empty_like(tensor));
-    bytes_ += tensor.nbytes();
-    start("all-gather", tensor, [&](std::vector<at::Tensor>& tensors) {
-      return backend_->allgather(outputs, tensors, c10d::AllgatherOptions());
-    })->wait();
-    return outputs[0];
-  }
-
-  void barrier() override {
-    auto token = at::zeros({1}, at::TensorOptions().dtype(at::kFloat).device(device_));
-    all_reduce_sum(token);
-    if (device_.is_cuda()) token.item<float>();
-  }
-
-  uint64_t bytes_sent() const override { return bytes_; }
-
- private:
-  // The collective keeps its tensors until it is done.
-  struct C10dWork : Work {
-    C10dGroup* group = nullptr;
-    const char* operation = "";
-    std::vector<at::Tensor> tensors;
-    c10::intrusive_ptr<c10d::Work> work;
-    void wait() override {
-      group->guarded(operation, [&] { work->wait(); });
-    }
-  };
-
-  template <class F>
-  std::unique_ptr<Work> start(const char* operation, const at::Tensor& tensor, F&& issue) {
-    auto result = std::make_unique<C10dWork>();
-    result->group = this;
-    result->operation = operation;
-    result->tensors.push_back(tensor);
-    guarded(operation, [&] { result->work = issue(result->tensors); });
-    return result;
-  }
-
-  template <class F>
-  void guarded(const char* operation, F&& f) {
-    try {
-      f();
-    } catch (const std::exception& e) {
-      const std::string text = e.what();
-      throw PeerLostError(fmt::format(
-          "[comm] rank {} of {}: {} failed: {}. Another rank ended or cannot be reached; the first rank that failed "
-          "tells the cause.",
-          rank_, size_, operation, text.substr(0, text.find('\n'))));
-    }
-  }
-
-  c10::intrusive_ptr<c10d::Store> store_;
-  c10::intrusive_ptr<c10d::Backend> backend_;
-  uint64_t bytes_ = 0;
+  int64_t reduce_scatter_space(int64_t, bool) const override { return 0; }
 };
 
 c10::intrusive_ptr<c10d::Store> make_store(const GroupOptions& options) {
@@ -155,11 +76,11 @@ std::unique_ptr<ProcessGroup> make_process_group(const GroupOptions& options) {
   auto prefixed = c10::make_intrusive<c10d::PrefixStore>("default", store);
   try {
     if (options.backend == "nccl") {
-      return std::make_unique<C10dGroup>(options, store, make_nccl_backend(prefixed, options),
+      return std::make_unique<NcclGroup>(options, store, make_nccl_backend(prefixed, options),
                                          c10::Device(at::kCUDA, options.local_rank));
     }
     AIT_CHECK(options.backend == "gloo", "backend {}", options.backend);
-    return std::make_unique<C10dGroup>(options, store, make_gloo_backend(prefixed, options), c10::Device(at::kCPU));
+    return std::make_unique<GlooGroup>(options, store, make_gloo_backend(prefixed, options), c10::Device(at::kCPU));
   } catch (const c10::Error& e) {
     throw EnvironmentError("[comm] rank {} of {} cannot connect to the other ranks ({}): {}", options.rank,
                            options.world_size, options.backend, e.what_without_backtrace());

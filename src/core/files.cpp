@@ -70,8 +70,10 @@ fs::path parent_of(const fs::path& path) {
 
 }  // namespace
 
-FileWriter::FileWriter(fs::path path)
-    : path_(std::move(path)), fd_(open_file(path_, O_WRONLY | O_CREAT | O_TRUNC, "create")) {}
+FileWriter::FileWriter(fs::path path, Open how)
+    : path_(std::move(path)),
+      fd_(how == Open::create ? open_file(path_, O_WRONLY | O_CREAT | O_TRUNC, "create")
+                              : open_file(path_, O_WRONLY, "write")) {}
 
 FileWriter::~FileWriter() {
   if (fd_ >= 0) ::close(fd_);

@@ -1,7 +1,9 @@
 // XXH64 after its public specification.
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
+#include "aitraining/core/files.h"
 #include "aitraining/core/strings.h"
 
 namespace aitraining {
@@ -28,19 +30,28 @@ uint64_t merge(uint64_t accumulator, uint64_t lane_accumulator) {
   return (accumulator ^ round(0, lane_accumulator)) * kPrime1 + kPrime4;
 }
 
-// Consumes all whole stripes of 32 bytes.
-uint64_t hash_stripes(const unsigned char*& p, const unsigned char* end, uint64_t seed) {
-  uint64_t a = seed + kPrime1 + kPrime2, b = seed + kPrime2, c = seed, d = seed - kPrime1;
-  for (; end - p >= 32; p += 32) {
-    a = round(a, read<uint64_t>(p));
-    b = round(b, read<uint64_t>(p + 8));
-    c = round(c, read<uint64_t>(p + 16));
-    d = round(d, read<uint64_t>(p + 24));
+// The four lanes that whole stripes of 32 bytes run through.
+struct Lanes {
+  uint64_t a, b, c, d;
+  explicit Lanes(uint64_t seed)
+      : a(seed + kPrime1 + kPrime2), b(seed + kPrime2), c(seed), d(seed - kPrime1) {}
+
+  // Consumes all whole stripes.
+  void add(const unsigned char*& p, const unsigned char* end) {
+    for (; end - p >= 32; p += 32) {
+      a = round(a, read<uint64_t>(p));
+      b = round(b, read<uint64_t>(p + 8));
+      c = round(c, read<uint64_t>(p + 16));
+      d = round(d, read<uint64_t>(p + 24));
+    }
   }
-  uint64_t h = std::rotl(a, 1) + std::rotl(b, 7) + std::rotl(c, 12) + std::rotl(d, 18);
-  for (uint64_t lane : {a, b, c, d}) h = merge(h, lane);
-  return h;
-}
+
+  uint64_t merged() const {
+    uint64_t h = std::rotl(a, 1) + std::rotl(b, 7) + std::rotl(c, 12) + std::rotl(d, 18);
+    for (uint64_t lane : {a, b, c, d}) h = merge(h, lane);
+    return h;
+  }
+};
 
 uint64_t hash_tail(uint64_t h, const unsigned char* p, const unsigned char* end) {
   for (; end - p >= 8; p += 8)
@@ -62,7 +73,25 @@ uint64_t avalanche(uint64_t h) {
 uint64_t hash64(const void* data, size_t bytes, uint64_t seed) {
   const auto* p = static_cast<const unsigned char*>(data);
   const unsigned char* end = p + bytes;
-  const uint64_t start = bytes >= 32 ? hash_stripes(p, end, seed) : seed + kPrime5;
+  Lanes lanes(seed);
+  lanes.add(p, end);
+  const uint64_t start = bytes >= 32 ? lanes.merged() : seed + kPrime5;
+  return avalanche(hash_tail(start + bytes, p, end));
+}
+
+uint64_t hash_file(const std::filesystem::path& path) {
+  if (std::filesystem::file_size(path) == 0) return hash64(nullptr, 0);
+  constexpr size_t kPiece = size_t{4} << 20;  // whole stripes and whole pages
+  const MappedFile file(path);
+  const auto* p = reinterpret_cast<const unsigned char*>(file.bytes().data());
+  const size_t bytes = file.bytes().size();
+  const unsigned char* end = p + bytes;
+  Lanes lanes(0);
+  for (size_t begin = 0; begin < bytes; begin += kPiece) {
+    lanes.add(p, std::min(p + kPiece, end));
+    file.release(begin, std::min(kPiece, bytes - begin));
+  }
+  const uint64_t start = bytes >= 32 ? lanes.merged() : kPrime5;
   return avalanche(hash_tail(start + bytes, p, end));
 }
 

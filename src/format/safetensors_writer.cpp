@@ -29,8 +29,8 @@ uint64_t planned_bytes(const PlannedTensor& tensor) {
 }  // namespace
 
 SafetensorsWriter::SafetensorsWriter(std::filesystem::path file, const std::vector<PlannedTensor>& tensors,
-                                     const std::map<std::string, std::string>& metadata)
-    : file_(std::move(file)) {
+                                     const std::map<std::string, std::string>& metadata, Mode mode)
+    : file_(std::move(file), mode == Mode::create ? FileWriter::Open::create : FileWriter::Open::existing) {
   using Json = nlohmann::ordered_json;
   std::map<std::string, std::string> complete = metadata;
   complete["format"] = "pt";
@@ -47,14 +47,15 @@ SafetensorsWriter::SafetensorsWriter(std::filesystem::path file, const std::vect
   }
   text += "}";
   text.resize((text.size() + 7) / 8 * 8, ' ');
-  const uint64_t length = text.size();
-  file_.write(&length, sizeof length);
-  file_.write(text.data(), text.size());
-  const uint64_t data_begin = sizeof length + text.size();
+  const uint64_t length = text.size(), data_begin = sizeof length + text.size();
+  data_bytes_ = at;
   for (auto& [name, slot] : slots_) {
     slot.begin += data_begin;
     slot.end += data_begin;
   }
+  if (mode == Mode::join) return;
+  file_.write(&length, sizeof length);
+  file_.write(text.data(), text.size());
   if (at > 0) file_.write_at(data_begin + at - 1, "", 1);
 }
 
@@ -70,7 +71,10 @@ void SafetensorsWriter::write(const std::string& name, int64_t first, int64_t co
   if (bytes == 0) return;
   file_.write_at(slot.begin + static_cast<uint64_t>(first) * width, data, bytes);
   slot.written += bytes;
+  written_bytes_ += bytes;
 }
+
+void SafetensorsWriter::finish_part() { file_.finish(); }
 
 void SafetensorsWriter::finish() {
   for (const auto& [name, slot] : slots_)

@@ -81,7 +81,15 @@ LaunchPlan make_plan(const config::TrainingParams& params, const DeviceInventory
   plan.notes = inputs.notes;
   plan.device = choose_device(params, devices, inputs, plan.notes);
   plan.ranks = choose_ranks(plan.device, devices, inputs, plan.notes);
-  plan.engine = plan.ranks == 1 ? "single" : params.distributed_backend.value_or("ddp");
+  const std::string backend = params.distributed_backend.value_or("ddp");
+  plan.engine = plan.ranks == 1 ? "single" : backend == "deepspeed" ? "zero3" : backend;
+  if (plan.ranks == 1 && backend != "ddp") {
+    plan.notes.push_back(fmt::format("distributed_backend {}: one rank has nobody to share with; zero3 and zero2 take "
+                                     "effect from two ranks on (--nproc-per-node)", backend));
+  }
+  if (plan.device == "cpu" && (params.offload_optimizer || params.offload_param)) {
+    plan.notes.emplace_back("offloading to the CPU changes nothing: ranks on the CPU keep everything in host memory");
+  }
   choose_precision(params, devices, plan);
   plan.threads_per_rank = std::max(1, devices.cores / plan.ranks);
   return plan;

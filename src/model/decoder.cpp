@@ -41,8 +41,8 @@ struct Decoder::Builder {
 
   explicit Builder(Decoder& decoder) : d(decoder), c(decoder.config_) {}
 
-  ops::ParamGroup* group(const std::string& name, bool trainable) {
-    d.chain_.groups.push_back(std::make_unique<ops::ParamGroup>(name, trainable));
+  ops::ParamGroup* group(const std::string& name, bool trainable, bool whole = false) {
+    d.chain_.groups.push_back(std::make_unique<ops::ParamGroup>(name, trainable, whole));
     return d.chain_.groups.back().get();
   }
 
@@ -123,7 +123,7 @@ struct Decoder::Builder {
     d.chain_.units.push_back(std::make_unique<EmbeddingUnit>(std::vector<ops::ParamGroup*>{embed}, table));
     if (!full) {
       choose_targets();
-      adapters = group("adapters", true);
+      adapters = group("adapters", true, true);
     }
     for (int64_t i = 0; i < c.num_layers; ++i) block(i, full);
     auto* head_group = group("head", full);

@@ -15,6 +15,7 @@ class EmbeddingUnit : public ops::Unit {
   ops::Bundle forward(const ops::Bundle& in, const ops::Batch& batch) const override {
     return {ops::embed(in[0], table_, batch)};
   }
+  bool backward_needs_weights() const override { return false; }
 
  private:
   ops::Weight table_;
@@ -48,6 +49,7 @@ class HeadUnit : public ops::Unit {
   ops::Bundle forward(const ops::Bundle& in, const ops::Batch& batch) const override {
     return {ops::negative_log_likelihood(in[0], head_, batch)};
   }
+  bool backward_needs_weights() const override { return false; }  // forward makes the gradients
   const ops::Head& head() const { return head_; }
 
  private:

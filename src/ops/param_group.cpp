@@ -28,7 +28,9 @@ Weight ParamGroup::add(const std::vector<Part>& parts, bool decay) {
     parameters_ += n;
   }
   slots_.push_back({begin, numel_ - begin, false});
+  const int64_t end = numel_;
   numel_ = (numel_ + kAlignment - 1) / kAlignment * kAlignment;
+  if (numel_ > end) gaps_.emplace_back(end, numel_ - end);
   return Weight(this, static_cast<int>(slots_.size()) - 1, begin, shape);
 }
 
@@ -41,6 +43,8 @@ void ParamGroup::finish_update() {
     if (!slot.written) grad.narrow(0, slot.offset, slot.numel).zero_();
     slot.written = true;
   }
+  for (const auto& [offset, count] : gaps_) grad.narrow(0, offset, count).zero_();
+  if (grad.numel() > numel_) grad.narrow(0, numel_, grad.numel() - numel_).zero_();
 }
 
 bool Weight::trainable() const { return group_ != nullptr && group_->trainable(); }

@@ -5,6 +5,7 @@
 
 #include "aitraining/core/error.h"
 #include "aitraining/core/log.h"
+#include "aitraining/core/phase.h"
 #include "aitraining/core/strings.h"
 #include "aitraining/ops/kernels.h"
 
@@ -74,6 +75,7 @@ std::vector<data::MicroBatch> Trainer::collect(const data::EpochPlan& plan, int6
 }
 
 Trainer::Update Trainer::train_update(const data::EpochPlan& plan, int64_t update_in_epoch, int64_t epoch) {
+  enter_phase(fmt::format("update {}", progress_.updates + 1));
   Update update;
   const auto micros = collect(plan, update_in_epoch);
   double weight = 0;
@@ -213,6 +215,7 @@ double Trainer::epoch_now() const {
 }
 
 report::EvalRecord Trainer::evaluate() {
+  enter_phase("evaluation");
   const auto began = Clock::now();
   report::EvalRecord record;
   record.step = progress_.updates;

@@ -33,9 +33,9 @@ struct SaveRequest {
   std::optional<std::string> best;        // folder name that must stay
 };
 
-// Called by the rank that owns ranges. Older checkpoints go only after the new one is whole. Returns its folder.
-std::filesystem::path save_checkpoint(const SaveRequest& request, const std::vector<engine::StateRange>& ranges,
-                                      const ModelParts& parts);
+// Collective. Older checkpoints go only after the new one is whole. Returns its folder. NumericError when a weight is not
+// finite: such a state is never saved, so none is ever resumed.
+std::filesystem::path save_checkpoint(const SavingRanks& ranks, const SaveRequest& request, const ModelParts& parts);
 
 // Complete checkpoints of a project, oldest number first. Folders that are not whole are skipped; `notes` says why.
 std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path& project,

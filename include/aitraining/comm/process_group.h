@@ -35,6 +35,14 @@ class Work {
   virtual void wait() = 0;
 };
 
+// What this rank handed to collectives so far: calls, and elements of the whole (gathered or to be reduced) tensor.
+struct Traffic {
+  uint64_t all_reduces = 0, all_reduced = 0;
+  uint64_t all_gathers = 0, gathered = 0;
+  uint64_t reduce_scatters = 0, reduced = 0;
+  uint64_t bytes_sent = 0;  // to other ranks, as the algorithm at hand sends them; all-reduce counts 2 (n-1)/n
+};
+
 class ProcessGroup {
  public:
   virtual ~ProcessGroup() = default;
@@ -48,8 +56,21 @@ class ProcessGroup {
   // Each rank's equally shaped tensor, in rank order.
   virtual std::vector<at::Tensor> all_gather(const at::Tensor& tensor) = 0;
   virtual void barrier() = 0;
-  // Bytes handed to collectives by this rank so far.
-  virtual uint64_t bytes_sent() const { return 0; }
+
+  // `out` becomes the ranks' parts end to end, [size * n]; `part`: [n], equal on all ranks, may be this rank's place in
+  // `out`. Asynchronous: both belong to the collective until wait().
+  virtual std::unique_ptr<Work> all_gather_into_async(at::Tensor out, at::Tensor part) = 0;
+  // wait() makes `out` [n] the sum over ranks of in[rank * n, (rank + 1) * n), or adds that sum to it. Asynchronous: the
+  // tensors belong to the collective until wait(). `space`: as many elements of in's type as reduce_scatter_space says.
+  // `ordered`: summed in rank order, the same bits whatever the transport.
+  struct ReduceScatter {
+    at::Tensor out, in, space;
+    bool add = false, ordered = false;
+  };
+  virtual std::unique_ptr<Work> reduce_scatter_sum_async(ReduceScatter request) = 0;
+  virtual int64_t reduce_scatter_space(int64_t in_elements, bool ordered) const = 0;
+
+  const Traffic& traffic() const { return traffic_; }
 
   void all_reduce_sum(at::Tensor tensor) { all_reduce_sum_async(std::move(tensor))->wait(); }
   // Sums of a few host numbers over ranks, in double.
@@ -60,6 +81,7 @@ class ProcessGroup {
   ProcessGroup(int rank, int size, c10::Device device) : rank_(rank), size_(size), device_(device) {}
   int rank_, size_;
   c10::Device device_;  // where small host values travel
+  Traffic traffic_;
 };
 
 std::unique_ptr<ProcessGroup> make_process_group(const GroupOptions& options);

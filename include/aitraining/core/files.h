@@ -14,7 +14,8 @@ namespace aitraining {
 // A file that is being written. Errors are EnvironmentError naming the path and the system's text.
 class FileWriter {
  public:
-  explicit FileWriter(std::filesystem::path path);  // creates or truncates
+  enum class Open { create, existing };  // create: or truncate; existing: another process made it
+  explicit FileWriter(std::filesystem::path path, Open how = Open::create);
   ~FileWriter();  // closes without sync when finish() was not reached
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
@@ -34,6 +35,8 @@ std::string read_file(const std::filesystem::path& path);
 void write_file_atomic(const std::filesystem::path& path, std::string_view content,
                        unsigned mode = 0644);
 void copy_file_synced(const std::filesystem::path& from, const std::filesystem::path& to);
+// XXH64 of a file's bytes. Its pages do not stay in this process's resident memory.
+uint64_t hash_file(const std::filesystem::path& path);
 void sync_folder(const std::filesystem::path& folder);
 // rename(2) plus a sync of the parent folder.
 void rename_synced(const std::filesystem::path& from, const std::filesystem::path& to);

@@ -33,7 +33,7 @@ DeviceInventory probe_devices();
 struct LaunchPlan {
   int ranks = 1;
   std::string device = "cpu";  // cpu, cuda
-  std::string engine = "ddp";  // single, ddp, (zero2, zero3 later)
+  std::string engine = "ddp";  // single, ddp, zero2, zero3
   std::string precision = "fp32", precision_reason;
   int threads_per_rank = 1;
   std::vector<std::string> notes;

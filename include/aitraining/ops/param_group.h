@@ -53,7 +53,9 @@ class ParamGroup {
     std::string name;
     std::vector<int64_t> shape;
   };
-  ParamGroup(std::string name, bool trainable) : name_(std::move(name)), trainable_(trainable) {}
+  // `whole`: so small that every engine keeps it whole on every rank (adapters).
+  ParamGroup(std::string name, bool trainable, bool whole = false)
+      : name_(std::move(name)), trainable_(trainable), whole_(whole) {}
   ParamGroup(const ParamGroup&) = delete;
 
   // Appends parts end to end, aligned to 64 bytes. The weight's shape is [sum of rows, cols], or [sum] for vectors.
@@ -61,24 +63,27 @@ class ParamGroup {
 
   const std::string& name() const { return name_; }
   bool trainable() const { return trainable_; }
+  bool whole() const { return whole_; }
   int64_t numel() const { return numel_; }                // with alignment gaps
   int64_t parameters() const { return parameters_; }      // without
   const std::vector<ParamSpec>& params() const { return params_; }
 
-  // Set by the engine. compute: [numel] in the compute type. grad: [numel] fp32, undefined when frozen.
+  // Set by the engine, at least numel() long. compute: in the compute type. grad: fp32, undefined when frozen.
   at::Tensor compute, grad;
 
   void begin_update();    // nothing was added yet
-  void finish_update();   // zero-fills what nothing was added to: the gradient is whole
+  // Zero-fills what nothing was added to, gaps and the buffer's rest included: the gradient is whole.
+  void finish_update();
 
  private:
   friend class Weight;
   struct Slot { int64_t offset, numel; bool written; };
   std::string name_;
-  bool trainable_;
+  bool trainable_, whole_;
   int64_t numel_ = 0, parameters_ = 0;
   std::vector<ParamSpec> params_;
   std::vector<Slot> slots_;
+  std::vector<std::pair<int64_t, int64_t>> gaps_;  // offset, count
 };
 
 }  // namespace aitraining::ops

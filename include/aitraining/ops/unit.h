@@ -20,6 +20,9 @@ class Unit {
   // The first unit gets an anchor instead of hidden states (embedding.h). The last one returns the scalar sum of
   // -log p over the batch's labels. `batch` outlives the backward pass.
   virtual Bundle forward(const Bundle& in, const Batch& batch) const = 0;
+  // False: the unit's graph holds next to nothing and its backward pass reads no weight. Such a unit is not computed
+  // again, and its parameters are not gathered for backward.
+  virtual bool backward_needs_weights() const { return true; }
   // Groups whose weights the unit uses; a tied embedding is in two units' lists.
   const std::vector<ParamGroup*>& groups() const { return groups_; }
   const std::string& name() const { return name_; }
