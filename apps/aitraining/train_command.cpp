@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 
 #include <fmt/format.h>
 
@@ -9,6 +10,7 @@
 #include "aitraining/core/files.h"
 #include "aitraining/core/log.h"
 #include "aitraining/core/strings.h"
+#include "aitraining/launch/environment_report.h"
 #include "aitraining/launch/launch.h"
 #include "front_check.h"
 
@@ -35,6 +37,13 @@ void report(const config::ResolvedConfig& config, const launch::LaunchPlan& plan
             plan.engine, plan.precision, plan.precision_reason, plan.threads_per_rank);
 }
 
+// Into the log alone: it is for whoever reads it after a failure.
+void log_environment(const launch::DeviceInventory& devices, const std::string& folder) {
+  std::ofstream file(folder + "/autotrain.log", std::ios::app);
+  file << "environment, as `aitraining env` and `accelerate env` show it:\n"
+       << launch::environment_text(launch::describe_environment(AITRAINING_VERSION, devices));
+}
+
 void make_folder(const std::string& folder) {
   std::error_code code;
   fs::create_directories(folder, code);
@@ -52,13 +61,15 @@ int train(config::ResolvedConfig config) {
   check_before_launch(params);
   const launch::DeviceInventory devices = launch::probe_devices();
   const launch::LaunchPlan plan =
-      launch::make_plan(params, devices, launch::read_launch_inputs(params));
+      launch::make_plan(params, devices, launch::read_launch_inputs(params, config.task));
   params.device = plan.device;  // the ranks take what was decided here
   make_folder(folder);
   print_project(folder);
+  log_environment(devices, folder);
   report(config, plan, devices);
   const std::string file = folder + "/training_params.json";
   write_file_atomic(file, config::to_json(params).dump(4) + "\n");
+  launch::export_environment(plan);
   const int code = launch::supervise(plan, file, folder);
   if (code == 0) print_project(folder);
   return code;

@@ -115,6 +115,12 @@ TextAssets load_text_assets(const fs::path& model_folder) {
   return build_assets(std::move(files), model_folder.string());
 }
 
+std::optional<int64_t> tokenizer_length_limit(const fs::path& model_path) {
+  const fs::path file = model_path / "tokenizer_config.json";
+  if (!fs::is_regular_file(file)) return std::nullopt;
+  return length_limit({{"tokenizer_config.json", read_file(file)}}, model_path.string());
+}
+
 TextAssets open_text_assets(const fs::path& model_path) {
   const bool folder_with_tokenizer = fs::is_regular_file(model_path / "tokenizer.json");
   if (!folder_with_tokenizer) {
