@@ -32,7 +32,7 @@ uint64_t capacity_of(const launch::DeviceInventory& devices, const launch::Launc
   return least;
 }
 
-void add_disk(const config::TrainingParams& params, const Setup& setup, ModelForecast& out) {
+void add_disk(const config::TrainingParams& params, const RunSetup& setup, ModelForecast& out) {
   const int64_t trained_bytes = bytes_of(params.mixed_precision);
   const int64_t merged_bytes = bytes_of(params.merge_dtype ? params.merge_dtype : params.mixed_precision);
   out.final_model_bytes = trained_bytes * setup.trained();
@@ -50,7 +50,7 @@ ModelForecast read_model(const config::TrainingParams& params, const launch::Lau
                                          text::tokenizer_length_limit(params.model)});
   const bool packed = params.packing.value_or(false);
   const int64_t tokens_per_row = packed ? limit.tokens : token_bound(rows, limit.tokens);
-  const Setup setup = setup_of(params, plan, source.config, tokens_per_row);
+  const RunSetup setup = setup_of(params, plan, source.config, tokens_per_row);
   const RankMemory memory = memory_per_rank(setup);
   ModelForecast out;
   out.architecture = source.config.architecture;

@@ -20,13 +20,13 @@ constexpr double kCpuAllocator = 1.5, kGpuAllocator = 1.15;
 
 int64_t part(int64_t elements, int ranks) { return (elements + ranks - 1) / ranks; }
 
-bool zero2(const Setup& s) { return s.engine == "zero2"; }
-bool zero3(const Setup& s) { return s.engine == "zero3"; }
+bool zero2(const RunSetup& s) { return s.engine == "zero2"; }
+bool zero3(const RunSetup& s) { return s.engine == "zero3"; }
 // Adapters are whole on every rank whatever the engine.
-bool sharded(const Setup& s) { return (zero2(s) || zero3(s)) && !s.peft; }
-int64_t owned(const Setup& s) { return sharded(s) ? part(s.trained(), s.ranks) : s.trained(); }
+bool sharded(const RunSetup& s) { return (zero2(s) || zero3(s)) && !s.peft; }
+int64_t owned(const RunSetup& s) { return sharded(s) ? part(s.trained(), s.ranks) : s.trained(); }
 
-int64_t weights(const Setup& s) {
+int64_t weights(const RunSetup& s) {
   const int64_t element = s.element();
   int64_t bytes = s.offload_param ? 0 : element * (zero3(s) ? part(s.frozen(), s.ranks) : s.frozen());
   // What is computed with: masters themselves in fp32, unless these lie elsewhere.
@@ -40,14 +40,14 @@ int64_t weights(const Setup& s) {
   return bytes;
 }
 
-int64_t gradients(const Setup& s) {
+int64_t gradients(const RunSetup& s) {
   const bool shards_too = s.deterministic && s.ranks > 1 && !sharded(s);
   return 4 * owned(s) + (shards_too ? 4 * part(s.trained(), s.ranks) : 0);
 }
 
 // The buffer pool of a sharded engine: at its highest the largest unit's gradient and the pieces received
 // for it (or its weights) lie beside what the neighbouring blocks need.
-int64_t buffers(const Setup& s) {
+int64_t buffers(const RunSetup& s) {
   const int64_t unit = s.shape.largest_unit(), block = s.shape.block, element = s.element();
   int64_t bytes = 0;
   if (zero3(s)) {
@@ -71,7 +71,7 @@ struct Columns {
 
 // Per token: what a block's backward pass needs of its forward pass (rotated q, k and v, attention's
 // output, the middle residual, both gates), and what is there besides while it runs.
-Columns block_columns(const Setup& s) {
+Columns block_columns(const RunSetup& s) {
   const Shape& m = s.shape;
   Columns c{m.query + m.key_value + m.query + m.hidden + 2 * m.intermediate, 0};
   if (s.peft && m.layers > 0) c.kept += m.lora_r * m.adapted_layers / m.layers;
@@ -79,9 +79,9 @@ Columns block_columns(const Setup& s) {
   return c;
 }
 
-double allocator(const Setup& s) { return s.cuda ? kGpuAllocator : kCpuAllocator; }
+double allocator(const RunSetup& s) { return s.cuda ? kGpuAllocator : kCpuAllocator; }
 
-int64_t activations(const Setup& s) {
+int64_t activations(const RunSetup& s) {
   const Shape& m = s.shape;
   const Columns block = block_columns(s);
   const int64_t inputs = (m.layers + 1) * m.hidden, head = 5 * m.hidden;
@@ -89,7 +89,7 @@ int64_t activations(const Setup& s) {
   return static_cast<int64_t>(allocator(s) * static_cast<double>(s.tokens * s.element() * (inputs + blocks + head)));
 }
 
-int64_t logits(const Setup& s) {
+int64_t logits(const RunSetup& s) {
   const Shape& m = s.shape;
   const int64_t rows = std::min(s.tokens, std::max<int64_t>(1, kChunkElements / std::max<int64_t>(1, m.vocab)));
   // In 16 bit: scores, their fp32 copy, and the gradient rounded again.
@@ -103,7 +103,7 @@ double share(double bytes, int ranks) { return bytes * (ranks - 1) / ranks; }
 
 }  // namespace
 
-RankMemory memory_per_rank(const Setup& s) {
+RankMemory memory_per_rank(const RunSetup& s) {
   RankMemory memory;
   memory.weights = weights(s);
   memory.gradients = gradients(s);
@@ -115,7 +115,7 @@ RankMemory memory_per_rank(const Setup& s) {
   return memory;
 }
 
-int64_t traffic_per_update(const Setup& s) {
+int64_t traffic_per_update(const RunSetup& s) {
   if (s.ranks < 2) return 0;
   const Shape& m = s.shape;
   const auto micro = static_cast<double>(s.accumulation);

@@ -7,7 +7,7 @@
 
 namespace aitraining::forecast {
 
-struct Setup {
+struct RunSetup {
   Shape shape;
   std::string engine = "single";  // single, ddp, zero2, zero3
   int ranks = 1;
@@ -37,9 +37,9 @@ struct RankMemory {
   int64_t process = 0;      // libraries, tokenizer, device context
   int64_t total() const { return weights + gradients + optimizer + activations + logits + buffers + process; }
 };
-RankMemory memory_per_rank(const Setup& setup);
+RankMemory memory_per_rank(const RunSetup& setup);
 
 // Bytes that a rank sends in one update.
-int64_t traffic_per_update(const Setup& setup);
+int64_t traffic_per_update(const RunSetup& setup);
 
 }  // namespace aitraining::forecast

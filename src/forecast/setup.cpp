@@ -91,9 +91,9 @@ int64_t needed(const Candidate& c, const model::ModelConfig& model) {
 
 }  // namespace
 
-Setup setup_of(const config::TrainingParams& params, const launch::LaunchPlan& plan, const model::ModelConfig& model,
+RunSetup setup_of(const config::TrainingParams& params, const launch::LaunchPlan& plan, const model::ModelConfig& model,
                int64_t tokens_per_row) {
-  Setup setup;
+  RunSetup setup;
   std::optional<Lora> lora;
   if (params.peft) lora = Lora{params.lora_r, params.target_modules};
   setup.shape = shape_of(model, lora);

@@ -5,7 +5,7 @@
 namespace aitraining::forecast {
 
 // The run as the memory model sees it; `tokens` of the longest row.
-Setup setup_of(const config::TrainingParams& params, const launch::LaunchPlan& plan, const model::ModelConfig& model,
+RunSetup setup_of(const config::TrainingParams& params, const launch::LaunchPlan& plan, const model::ModelConfig& model,
                int64_t tokens_per_row);
 
 // Changes that each fit into `capacity`, cheapest first: those that keep the numbers, then those that do

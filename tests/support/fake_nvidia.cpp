@@ -57,13 +57,14 @@ int copy(const std::string& text, char* out, unsigned size) {
   return 0;
 }
 
-Fake& of(void* handle) { return *static_cast<Fake*>(handle); }
 
 struct Memory { unsigned long long total, free, used; };
 struct Pci { char legacy[16]; unsigned numbers[5]; char bus[32]; };
 struct Uuid { unsigned char bytes[16]; };
 
 #ifdef FAKE_NVML
+Fake& of(void* handle) { return *static_cast<Fake*>(handle); }
+
 std::string link(void* a, void* b) {
   const auto index = [](void* handle) { return static_cast<size_t>(&of(handle) - gpus().data()); };
   const auto rows = parts(variable("FAKE_LINKS"), ';');
