@@ -159,7 +159,7 @@ def test_explain_names_every_origin(m0, data, tmp_path):
     result = run("plan", "--config", file, "--lr", "1e-4", "--json", "--explain", env={"HF_TOKEN": "hf_SECRETWORD"})
     assert result.code == 0, result.output
     found = {p["name"]: p for p in json.loads(result.stdout)["parameters"]}
-    assert found["epochs"]["value"] == "3" and re.search(r"run\.yaml:12", found["epochs"]["origin"])
+    assert found["epochs"]["value"] == "3" and re.search(r"run\.yaml:11$", found["epochs"]["origin"])
     assert found["lr"]["origin"] == "flag --lr"
     assert found["batch_size"]["origin"] == "default"
     assert found["token"]["value"] == "***" and "HF_TOKEN" in found["token"]["origin"]
