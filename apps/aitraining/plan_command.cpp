@@ -7,23 +7,31 @@
 #include "aitraining/launch/launch.h"
 
 namespace aitraining {
+namespace {
+
+// Paths and variables are bytes; JSON is UTF-8.
+std::string json_text(const nlohmann::ordered_json& json) {
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
 
 int plan(const config::ResolvedConfig& config, const config::PlanRequest& request) {
   launch::DeviceInventory devices = launch::probe_devices();
   if (request.assumed_devices) devices = launch::assume_devices(*request.assumed_devices, devices);
-  const auto inputs = launch::read_launch_inputs(config.params, config.task);
+  auto inputs = launch::read_launch_inputs(config.params);
+  inputs.task = config.task;
   const auto decided = launch::make_plan(config.params, devices, inputs);
   const auto forecast = forecast::make_forecast(config, devices, decided);
-  fmt::print("{}", request.json ? forecast::to_json(forecast, request.explain).dump(2) + "\n"
+  fmt::print("{}", request.json ? json_text(forecast::to_json(forecast, request.explain))
                                 : forecast::to_text(forecast, request.explain));
   return 0;
 }
 
 int print_environment(const config::EnvironmentRequest& request) {
-  const auto report =
-      launch::describe_environment(AITRAINING_VERSION, launch::probe_devices(), request.config_file);
-  fmt::print("{}", request.json ? report.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n"
-                                : launch::environment_text(report));
+  const auto report = launch::describe_environment(AITRAINING_VERSION, launch::probe_devices(),
+                                                   request.config_file);
+  fmt::print("{}", request.json ? json_text(report) : launch::environment_text(report));
   return 0;
 }
 

@@ -60,8 +60,9 @@ int train(config::ResolvedConfig config) {
   const std::string folder = config::project_folder(params);
   check_before_launch(params);
   const launch::DeviceInventory devices = launch::probe_devices();
-  const launch::LaunchPlan plan =
-      launch::make_plan(params, devices, launch::read_launch_inputs(params, config.task));
+  launch::LaunchInputs inputs = launch::read_launch_inputs(params);
+  inputs.task = config.task;
+  const launch::LaunchPlan plan = launch::make_plan(params, devices, inputs);
   params.device = plan.device;  // the ranks take what was decided here
   make_folder(folder);
   print_project(folder);

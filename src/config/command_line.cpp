@@ -159,7 +159,8 @@ Command training_command(const Words& arguments, Purpose purpose = Purpose::trai
   return command;
 }
 
-// The words of `arguments` that are plan's own, taken out of them: they may stand before the task too.
+// The words of `arguments` that are plan's own, taken out of them: they may stand before the task
+// too.
 PlanRequest take_plan_flags(Words& arguments) {
   PlanRequest request;
   Words others;
@@ -173,9 +174,11 @@ PlanRequest take_plan_flags(Words& arguments) {
       const size_t equals = word.find('=');
       const bool last = i + 1 == arguments.size() || arguments[i + 1].starts_with("-");
       if (equals == std::string::npos && last)
-        throw UserError("--assume-devices needs a value: 8, or with the memory of each GPU 8x80GiB");
+        throw UserError(
+            "--assume-devices needs a value: 8, or with the memory of each GPU 8x80GiB");
       if (request.assumed_devices) throw UserError("--assume-devices is given twice; give it once");
-      request.assumed_devices = equals == std::string::npos ? arguments[++i] : word.substr(equals + 1);
+      request.assumed_devices =
+          equals == std::string::npos ? arguments[++i] : word.substr(equals + 1);
     } else {
       others.push_back(word);
     }
@@ -207,8 +210,9 @@ Command environment_command(Words arguments) {
 Command accelerate_command(const Words& arguments) {
   if (!arguments.empty() && arguments[0] == "env")
     return environment_command({arguments.begin() + 1, arguments.end()});
-  throw UserError("accelerate {}: only `accelerate env` is here. A training starts its own ranks: {}",
-                  arguments.empty() ? "" : arguments[0], "aitraining llm --train ...");
+  throw UserError(
+      "accelerate {}: only `accelerate env` is here. A training starts its own ranks: {}",
+      arguments.empty() ? "" : arguments[0], "aitraining llm --train ...");
 }
 
 }  // namespace

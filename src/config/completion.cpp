@@ -15,8 +15,8 @@
 namespace aitraining::config {
 namespace {
 
-const std::vector<std::string> kCommands{"llm",  "seq2seq", "vlm",    "plan",
-                                        "env", "tools",   "schema", "completion"};
+const std::vector<std::string> kCommands{"llm", "seq2seq", "vlm",    "plan",
+                                         "env", "tools",   "schema", "completion"};
 const std::vector<std::string> kTools{"merge-llm-adapter", "tokenize", "logits"};
 const std::vector<std::string> kShells{"bash", "zsh", "fish"};
 
@@ -156,8 +156,9 @@ std::string fish() {
     text += fmt::format("complete -c aitraining -l {}\n", flag.substr(2));
   for (Task task : kTasks) {
     const std::string condition =
-        task == Task::llm ? "not __fish_seen_subcommand_from seq2seq vlm tools schema completion env"
-                          : fmt::format("__fish_seen_subcommand_from {}", task_name(task));
+        task == Task::llm
+            ? "not __fish_seen_subcommand_from seq2seq vlm tools schema completion env"
+            : fmt::format("__fish_seen_subcommand_from {}", task_name(task));
     for (const Field* field : fields_of(task)) text += fish_field(*field, condition);
   }
   return text;

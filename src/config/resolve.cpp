@@ -131,7 +131,8 @@ void collect_problems(Draft& draft) {
 }
 
 // What this build cannot do, with the task or trainer itself at the end.
-std::vector<std::string> ordered_unsupported(const TaskWord& word, const Files& files, const Draft& draft) {
+std::vector<std::string> ordered_unsupported(const TaskWord& word, const Files& files,
+                                             const Draft& draft) {
   std::vector<std::string> all, last;
   const auto trainer = draft.labels.find("trainer");
   for (const std::string& text : draft.unsupported) {

@@ -23,7 +23,8 @@ int64_t bytes_of(const std::optional<std::string>& precision) {
 
 // What a rank may use: of a GPU what is free; of the host its share of what is left.
 uint64_t capacity_of(const launch::DeviceInventory& devices, const launch::LaunchPlan& plan) {
-  if (plan.device != "cuda") return devices.memory_free / static_cast<uint64_t>(std::max(1, plan.ranks));
+  if (plan.device != "cuda")
+    return devices.memory_free / static_cast<uint64_t>(std::max(1, plan.ranks));
   uint64_t least = 0;
   for (const auto& gpu : devices.gpus) {
     const uint64_t free = gpu.memory_free > 0 ? gpu.memory_free : gpu.memory_total;
@@ -34,16 +35,18 @@ uint64_t capacity_of(const launch::DeviceInventory& devices, const launch::Launc
 
 void add_disk(const config::TrainingParams& params, const RunSetup& setup, ModelForecast& out) {
   const int64_t trained_bytes = bytes_of(params.mixed_precision);
-  const int64_t merged_bytes = bytes_of(params.merge_dtype ? params.merge_dtype : params.mixed_precision);
+  const int64_t merged_bytes =
+      bytes_of(params.merge_dtype ? params.merge_dtype : params.mixed_precision);
   out.final_model_bytes = trained_bytes * setup.trained();
-  if (params.peft && params.merge_adapter) out.final_model_bytes += merged_bytes * setup.shape.base();
+  if (params.peft && params.merge_adapter)
+    out.final_model_bytes += merged_bytes * setup.shape.base();
   // Masters too, where the saved weights are rounded.
   const int64_t masters = setup.bf16 ? 4 : 0;
   out.checkpoint_bytes = (trained_bytes + (setup.adamw ? 8 : 0) + masters) * setup.trained();
 }
 
-ModelForecast read_model(const config::TrainingParams& params, const launch::LaunchPlan& plan, const Rows& rows,
-                         uint64_t capacity) {
+ModelForecast read_model(const config::TrainingParams& params, const launch::LaunchPlan& plan,
+                         const Rows& rows, uint64_t capacity) {
   const auto source = model::open_model(params.model, model::ReadDepth::headers);
   const auto limit = data::length_limit({params.block_size, params.model_max_length,
                                          source.config.max_position_embeddings,
@@ -58,13 +61,16 @@ ModelForecast read_model(const config::TrainingParams& params, const launch::Lau
   out.trained = setup.trained();
   out.tokens_per_micro_batch = setup.tokens;
   out.length_limit = fmt::format("{} tokens a row ({})", limit.tokens, limit.reason);
-  out.memory = {{"weights", memory.weights},     {"gradients", memory.gradients}, {"optimizer", memory.optimizer},
-                {"activations", memory.activations}, {"logits", memory.logits},   {"buffers", memory.buffers},
+  out.memory = {{"weights", memory.weights},     {"gradients", memory.gradients},
+                {"optimizer", memory.optimizer}, {"activations", memory.activations},
+                {"logits", memory.logits},       {"buffers", memory.buffers},
                 {"process", memory.process}};
   out.memory_total = memory.total();
   if (capacity > 0) {
     out.fits = static_cast<uint64_t>(memory.total()) <= capacity;
-    if (!*out.fits) out.remedies = remedies(params, plan, source.config, tokens_per_row, static_cast<int64_t>(capacity));
+    if (!*out.fits)
+      out.remedies =
+          remedies(params, plan, source.config, tokens_per_row, static_cast<int64_t>(capacity));
   }
   add_disk(params, setup, out);
   out.traffic_per_update = traffic_per_update(setup);
@@ -83,7 +89,8 @@ Forecast make_forecast(const config::ResolvedConfig& config, const launch::Devic
   out.command = launch::accelerate_command(plan, params, config.task);
   out.capacity = capacity_of(devices, plan);
   Rows rows;
-  // A plan is made before everything is in place: what cannot be read is said, and the rest is told.
+  // A plan is made before everything is in place: what cannot be read is said, and the rest is
+  // told.
   try {
     rows = count_rows(params, params.train_split);
     out.rows = rows.count;
@@ -95,8 +102,9 @@ Forecast make_forecast(const config::ResolvedConfig& config, const launch::Devic
     if (config.task == config::Task::llm) {
       out.model = read_model(params, plan, rows, out.capacity);
     } else {
-      out.model_problem = fmt::format("memory of task {} is not known: this build does not train it",
-                                      config::task_name(config.task));
+      out.model_problem =
+          fmt::format("memory of task {} is not known: this build does not train it",
+                      config::task_name(config.task));
     }
   } catch (const UserError& e) {
     out.model_problem = e.what();

@@ -10,12 +10,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string bytes(int64_t n) { return human_bytes(static_cast<uint64_t>(n)); }
+std::string bytes(int64_t n) {
+  return human_bytes(static_cast<uint64_t>(n));
+}
 
 // A word of the command line as a shell takes it.
 std::string quoted(const std::string& word) {
-  const bool plain = !word.empty() && word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                                             "0123456789_-./=:,+@%") == std::string::npos;
+  const bool plain = !word.empty() && word.find_first_not_of(
+                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                          "0123456789_-./=:,+@%") == std::string::npos;
   if (plain) return word;
   std::string result = "'";
   for (char c : word) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -34,15 +37,19 @@ std::string device_text(const Forecast& f) {
 std::string launch_text(const Forecast& f) {
   const auto& params = f.config.params;
   std::string text = "Launch\n";
-  text += line("task", fmt::format("{}, trainer {}", config::task_name(f.config.task), params.trainer));
-  text += line("ranks", fmt::format("{} on {}, {} thread(s) each", f.plan.ranks, device_text(f), f.plan.threads_per_rank));
+  text +=
+      line("task", fmt::format("{}, trainer {}", config::task_name(f.config.task), params.trainer));
+  text += line("ranks", fmt::format("{} on {}, {} thread(s) each", f.plan.ranks, device_text(f),
+                                    f.plan.threads_per_rank));
   text += line("engine", f.plan.engine);
   if (f.plan.engine == "ddp") text += line("", "ddp_find_unused_parameters False");
   text += line("precision", fmt::format("{} ({})", f.plan.precision, f.plan.precision_reason));
-  text += line("effective batch", fmt::format("{} rows x {} accumulation x {} rank(s) = {} rows an update", params.batch_size,
-                                              params.gradient_accumulation, f.plan.ranks, f.rows_per_update));
-  text += line("updates", f.rows ? fmt::format("{} ({} rows, {} epoch(s))", human_count(f.updates), human_count(*f.rows),
-                                               params.epochs)
+  text += line(
+      "effective batch",
+      fmt::format("{} rows x {} accumulation x {} rank(s) = {} rows an update", params.batch_size,
+                  params.gradient_accumulation, f.plan.ranks, f.rows_per_update));
+  text += line("updates", f.rows ? fmt::format("{} ({} rows, {} epoch(s))", human_count(f.updates),
+                                               human_count(*f.rows), params.epochs)
                                  : fmt::format("{} per 1000 rows and epoch", f.updates));
   if (!f.rows_problem.empty()) text += line("", "data: " + f.rows_problem);
   const Json zero = zero_configuration(f);
@@ -52,11 +59,16 @@ std::string launch_text(const Forecast& f) {
 
 std::string fit_text(const Forecast& f) {
   const ModelForecast& m = *f.model;
-  if (!m.fits) return line("fits", "not known: the memory of the device is not (--assume-devices 8x80GiB names it)");
-  std::string text = line("fits", fmt::format("{}: a rank may use {}", *m.fits ? "yes" : "NO", human_bytes(f.capacity)));
+  if (!m.fits)
+    return line("fits",
+                "not known: the memory of the device is not (--assume-devices 8x80GiB names it)");
+  std::string text = line("fits", fmt::format("{}: a rank may use {}", *m.fits ? "yes" : "NO",
+                                              human_bytes(f.capacity)));
   if (*m.fits) return text;
-  if (m.remedies.empty()) return text + line("", "no change of the flags makes it fit here: take more or larger devices");
-  for (const Remedy& r : m.remedies) text += line("what would fit", fmt::format("{} ({} a rank)", r.flags, bytes(r.bytes)));
+  if (m.remedies.empty())
+    return text + line("", "no change of the flags makes it fit here: take more or larger devices");
+  for (const Remedy& r : m.remedies)
+    text += line("what would fit", fmt::format("{} ({} a rank)", r.flags, bytes(r.bytes)));
   return text;
 }
 
@@ -64,11 +76,12 @@ std::string model_text(const Forecast& f) {
   if (!f.model) return fmt::format("Model\n  {}\n", f.model_problem);
   const ModelForecast& m = *f.model;
   std::string text = "Model\n";
-  text += line("architecture", fmt::format("{}, {} parameters, {} trained", m.architecture, human_count(m.parameters),
-                                           human_count(m.trained)));
+  text += line("architecture", fmt::format("{}, {} parameters, {} trained", m.architecture,
+                                           human_count(m.parameters), human_count(m.trained)));
   text += line("rows", fmt::format("cut at {}; a micro-batch has at most {} tokens", m.length_limit,
                                    human_count(m.tokens_per_micro_batch)));
-  text += fmt::format("Memory of a rank ({})\n", f.plan.device == "cuda" ? "of its GPU" : "resident in host memory");
+  text += fmt::format("Memory of a rank ({})\n",
+                      f.plan.device == "cuda" ? "of its GPU" : "resident in host memory");
   for (const MemoryClass& c : m.memory) text += line(c.name, bytes(c.bytes));
   text += line("total", bytes(m.memory_total)) + fit_text(f);
   text += "Disk and network\n";
@@ -86,7 +99,8 @@ std::string command_text(const Forecast& f) {
 
 std::string notes_text(const Forecast& f) {
   std::string text;
-  for (const std::string& note : f.config.unsupported) text += fmt::format("  training refuses this: {}\n", note);
+  for (const std::string& note : f.config.unsupported)
+    text += fmt::format("  training refuses this: {}\n", note);
   for (const std::string& note : f.plan.notes) text += fmt::format("  {}\n", note);
   for (const std::string& note : f.config.notes) text += fmt::format("  {}\n", note);
   return text.empty() ? "" : "Notes\n" + text;
@@ -97,7 +111,8 @@ std::string explain_text(const Forecast& f) {
   for (const auto& value : config::explain(f.config))
     text += fmt::format("  {} = {} ({})\n", value.name, value.value, value.origin);
   text += "Environment of each rank (beside RANK, LOCAL_RANK, WORLD_SIZE and the like)\n";
-  for (const auto& [name, value] : f.plan.environment) text += fmt::format("  {}={}\n", name, value);
+  for (const auto& [name, value] : f.plan.environment)
+    text += fmt::format("  {}={}\n", name, value);
   return text;
 }
 
@@ -148,7 +163,8 @@ Json model_json(const Forecast& f) {
 }  // namespace
 
 std::string to_text(const Forecast& f, bool explain) {
-  return launch_text(f) + model_text(f) + command_text(f) + notes_text(f) + (explain ? explain_text(f) : "");
+  return launch_text(f) + model_text(f) + command_text(f) + notes_text(f) +
+         (explain ? explain_text(f) : "");
 }
 
 Json to_json(const Forecast& f, bool explain) {
@@ -166,9 +182,10 @@ Json to_json(const Forecast& f, bool explain) {
            {"threads_per_rank", f.plan.threads_per_rank},
            {"ddp_find_unused_parameters", false},
            {"gpus", gpus},
-           {"batch", {{"batch_size", params.batch_size},
-                      {"gradient_accumulation", params.gradient_accumulation},
-                      {"rows_per_update", f.rows_per_update}}},
+           {"batch",
+            {{"batch_size", params.batch_size},
+             {"gradient_accumulation", params.gradient_accumulation},
+             {"rows_per_update", f.rows_per_update}}},
            {"rows", f.rows ? Json(*f.rows) : Json(nullptr)},
            {f.rows ? "updates" : "updates_per_1000_rows", f.updates},
            {"capacity_per_rank", f.capacity > 0 ? Json(f.capacity) : Json(nullptr)},
@@ -181,7 +198,8 @@ Json to_json(const Forecast& f, bool explain) {
   if (!f.rows_problem.empty()) all["data_problem"] = f.rows_problem;
   if (!explain) return all;
   for (const auto& value : config::explain(f.config))
-    all["parameters"].push_back({{"name", value.name}, {"value", value.value}, {"origin", value.origin}});
+    all["parameters"].push_back(
+        {{"name", value.name}, {"value", value.value}, {"origin", value.origin}});
   return all;
 }
 

@@ -12,9 +12,10 @@ namespace aitraining::forecast {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr uintmax_t kParsed = uintmax_t{16} << 20;    // bytes: a file of this size is read in no time
-constexpr uintmax_t kScanned = uintmax_t{512} << 20;  // bytes: lines of this many are counted in 0.1 s
-constexpr int64_t kTemplateTokens = 64;               // what a chat template writes around the messages
+constexpr uintmax_t kParsed = uintmax_t{16} << 20;  // bytes: a file of this size is read in no time
+constexpr uintmax_t kScanned = uintmax_t{512}
+                               << 20;    // bytes: lines of this many are counted in 0.1 s
+constexpr int64_t kTemplateTokens = 64;  // what a chat template writes around the messages
 
 void scan_lines(const fs::path& file, Rows& rows) {
   const MappedFile map(file);
@@ -24,7 +25,8 @@ void scan_lines(const fs::path& file, Rows& rows) {
   int64_t count = 0, longest = 0;
   for (size_t begin = 0; begin < scanned.size();) {
     const void* found = std::memchr(scanned.data() + begin, '\n', scanned.size() - begin);
-    const size_t end = found ? static_cast<size_t>(static_cast<const char*>(found) - scanned.data()) : scanned.size();
+    const size_t end = found ? static_cast<size_t>(static_cast<const char*>(found) - scanned.data())
+                             : scanned.size();
     const auto length = static_cast<int64_t>(end - begin);
     if (length > 1) ++count;  // neither empty nor a lone carriage return
     longest = std::max(longest, length);
@@ -40,7 +42,12 @@ void parse_rows(const data::SplitFile& file, Rows& rows) {
   const auto parsed = data::read_rows(file);
   rows.count = static_cast<int64_t>(parsed.size());
   int64_t longest = 0;
-  for (const data::Row& row : parsed) longest = std::max(longest, static_cast<int64_t>(row.values.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).size()));
+  for (const data::Row& row : parsed)
+    longest = std::max(
+        longest,
+        static_cast<int64_t>(
+            row.values.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
+                .size()));
   rows.longest = longest;
 }
 

@@ -69,19 +69,20 @@ bool shorter_rows(Candidate& c) {
 
 // In the order of what they cost.
 const std::vector<std::vector<Change>>& changes() {
-  static const std::vector<std::vector<Change>> all{{recompute},
-                                                    {smaller_batch},
-                                                    {shard},
-                                                    {half_precision},
-                                                    {adapters},
-                                                    {shorter_rows},
-                                                    {recompute, smaller_batch},
-                                                    {smaller_batch, shard},
-                                                    {shard, half_precision},
-                                                    {smaller_batch, adapters},
-                                                    {adapters, shard},
-                                                    {recompute, smaller_batch, shard, half_precision, adapters},
-                                                    {recompute, smaller_batch, shard, half_precision, adapters, shorter_rows}};
+  static const std::vector<std::vector<Change>> all{
+      {recompute},
+      {smaller_batch},
+      {shard},
+      {half_precision},
+      {adapters},
+      {shorter_rows},
+      {recompute, smaller_batch},
+      {smaller_batch, shard},
+      {shard, half_precision},
+      {smaller_batch, adapters},
+      {adapters, shard},
+      {recompute, smaller_batch, shard, half_precision, adapters},
+      {recompute, smaller_batch, shard, half_precision, adapters, shorter_rows}};
   return all;
 }
 
@@ -91,8 +92,8 @@ int64_t needed(const Candidate& c, const model::ModelConfig& model) {
 
 }  // namespace
 
-RunSetup setup_of(const config::TrainingParams& params, const launch::LaunchPlan& plan, const model::ModelConfig& model,
-               int64_t tokens_per_row) {
+RunSetup setup_of(const config::TrainingParams& params, const launch::LaunchPlan& plan,
+                  const model::ModelConfig& model, int64_t tokens_per_row) {
   RunSetup setup;
   std::optional<Lora> lora;
   if (params.peft) lora = Lora{params.lora_r, params.target_modules};
@@ -106,17 +107,20 @@ RunSetup setup_of(const config::TrainingParams& params, const launch::LaunchPlan
   setup.adamw = params.optimizer != "sgd";
   setup.lora_dropout = params.lora_dropout > 0;
   setup.deterministic = params.deterministic;
-  setup.offload_optimizer = setup.cuda && params.offload_optimizer && *params.offload_optimizer != "none";
+  setup.offload_optimizer =
+      setup.cuda && params.offload_optimizer && *params.offload_optimizer != "none";
   setup.offload_param = setup.cuda && params.offload_param && *params.offload_param != "none";
   // "auto" takes only memory that is left over.
-  if (params.zero3_resident != "auto") setup.resident_units = std::atoll(params.zero3_resident.c_str());
+  if (params.zero3_resident != "auto")
+    setup.resident_units = std::atoll(params.zero3_resident.c_str());
   setup.tokens = params.batch_size * tokens_per_row;
   setup.accumulation = params.gradient_accumulation;
   return setup;
 }
 
 std::vector<Remedy> remedies(const config::TrainingParams& params, const launch::LaunchPlan& plan,
-                             const model::ModelConfig& model, int64_t tokens_per_row, int64_t capacity) {
+                             const model::ModelConfig& model, int64_t tokens_per_row,
+                             int64_t capacity) {
   std::vector<Remedy> found;
   for (const auto& several : changes()) {
     Candidate candidate{{}, params, plan, tokens_per_row};
@@ -125,7 +129,8 @@ std::vector<Remedy> remedies(const config::TrainingParams& params, const launch:
     if (changed == 0) continue;
     const std::string flags = join(candidate.flags, " ");
     const int64_t bytes = needed(candidate, model);
-    const bool known = std::ranges::any_of(found, [&](const Remedy& r) { return flags.find(r.flags) != std::string::npos; });
+    const bool known = std::ranges::any_of(
+        found, [&](const Remedy& r) { return flags.find(r.flags) != std::string::npos; });
     if (bytes > capacity || known) continue;
     found.push_back({flags, bytes});
     if (found.size() == kShown) break;

@@ -11,8 +11,8 @@ namespace aitraining::forecast {
 struct Shape {
   // Elements of the units' own parameters; a tied table is counted with the embedding alone.
   int64_t embedding = 0, block = 0, head = 0;
-  int64_t adapters = 0;           // elements of all LoRA matrices
-  int64_t adapted_layers = 0;     // linear layers with an adapter, over all blocks
+  int64_t adapters = 0;        // elements of all LoRA matrices
+  int64_t adapted_layers = 0;  // linear layers with an adapter, over all blocks
   int64_t lora_r = 0;
   int64_t layers = 0, hidden = 0, intermediate = 0, vocab = 0;
   int64_t query = 0, key_value = 0;  // columns of q, and of k and v together

@@ -8,7 +8,9 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-void append(Words& words, const Words& more) { words.insert(words.end(), more.begin(), more.end()); }
+void append(Words& words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+}
 
 Words deepspeed_flags(const config::TrainingParams& params, int stage) {
   const bool three = stage == 3;
@@ -34,7 +36,8 @@ Words launcher(const LaunchPlan& plan, const config::TrainingParams& params, con
   const int devices = plan.counted_devices;
   // For text models on one device or none, the module is started by the running interpreter.
   Words words{"accelerate", "launch"};
-  if (task == config::Task::llm && devices <= 1) words = {"python", "-m", "accelerate.commands.launch"};
+  if (task == config::Task::llm && devices <= 1)
+    words = {"python", "-m", "accelerate.commands.launch"};
   if (devices == 0) {
     append(words, {"--cpu"});
   } else if (devices == 1) {
@@ -42,7 +45,8 @@ Words launcher(const LaunchPlan& plan, const config::TrainingParams& params, con
   } else if (plan.engine == "zero3" || plan.engine == "zero2") {
     append(words, deepspeed_flags(params, plan.engine == "zero3" ? 3 : 2));
   } else {
-    append(words, {"--multi_gpu", "--num_machines", "1", "--num_processes", std::to_string(devices)});
+    append(words,
+           {"--multi_gpu", "--num_machines", "1", "--num_processes", std::to_string(devices)});
   }
   return words;
 }
@@ -54,10 +58,12 @@ std::string precision_word(const config::TrainingParams& params) {
 
 }  // namespace
 
-Words accelerate_command(const LaunchPlan& plan, const config::TrainingParams& params, config::Task task) {
+Words accelerate_command(const LaunchPlan& plan, const config::TrainingParams& params,
+                         config::Task task) {
   Words words = launcher(plan, params, task);
   if (plan.counted_devices > 0) append(words, {"--mixed_precision", precision_word(params)});
-  const std::string module = task == config::Task::llm ? "clm" : std::string(config::task_name(task));
+  const std::string module =
+      task == config::Task::llm ? "clm" : std::string(config::task_name(task));
   append(words, {"-m", "autotrain.trainers." + module, "--training_config",
                  config::project_folder(params) + "/training_params.json"});
   return words;

@@ -28,16 +28,19 @@ Gpu describe(const SharedLibrary& library, int device) {
   Gpu gpu;
   char text[kTextSize] = "";
   int (*name)(char*, int, int) = nullptr;
-  gpu.name = library.find(name, "cuDeviceGetName") && name(text, kTextSize, device) == 0 ? text : "GPU";
+  gpu.name =
+      library.find(name, "cuDeviceGetName") && name(text, kTextSize, device) == 0 ? text : "GPU";
   Uuid uuid{};
   int (*get_uuid)(Uuid*, int) = nullptr;
-  if (library.find(get_uuid, "cuDeviceGetUuid_v2") && get_uuid(&uuid, device) == 0) gpu.uuid = uuid_text(uuid);
+  if (library.find(get_uuid, "cuDeviceGetUuid_v2") && get_uuid(&uuid, device) == 0)
+    gpu.uuid = uuid_text(uuid);
   int (*bus)(char*, int, int) = nullptr;
   if (library.find(bus, "cuDeviceGetPCIBusId") && bus(text, kTextSize, device) == 0)
     gpu.pci_bus = to_lower(text);
   size_t bytes = 0;
   int (*memory)(size_t*, int) = nullptr;
-  if (library.find(memory, "cuDeviceTotalMem_v2") && memory(&bytes, device) == 0) gpu.memory_total = bytes;
+  if (library.find(memory, "cuDeviceTotalMem_v2") && memory(&bytes, device) == 0)
+    gpu.memory_total = bytes;
   int (*attribute)(int*, int, int) = nullptr;
   int major = 0, minor = 0;
   if (library.find(attribute, "cuDeviceGetAttribute") && attribute(&major, kMajor, device) == 0 &&

@@ -104,9 +104,8 @@ RankEnvironment read_rank_environment() {
   return rank;
 }
 
-LaunchInputs read_launch_inputs(const config::TrainingParams& params, config::Task task) {
+LaunchInputs read_launch_inputs(const config::TrainingParams& params) {
   LaunchInputs inputs;
-  inputs.task = task;
   if (params.nproc_per_node) {
     inputs.forced_processes = static_cast<int>(*params.nproc_per_node);
   } else {

@@ -56,7 +56,9 @@ int numa_nodes() {
 
 Json processor() {
   const std::string flags = " " + value_in("/proc/cpuinfo", "flags", ':') + " ";
-  const auto has = [&](const std::string& flag) { return flags.find(" " + flag + " ") != std::string::npos; };
+  const auto has = [&](const std::string& flag) {
+    return flags.find(" " + flag + " ") != std::string::npos;
+  };
   return {{"model", value_in("/proc/cpuinfo", "model name", ':')},
           {"cores", ::sysconf(_SC_NPROCESSORS_ONLN)},
           {"usable_cores", usable_cores()},
@@ -66,7 +68,7 @@ Json processor() {
 }
 
 Json space(const std::string& folder) {
-  struct statvfs info {};
+  struct statvfs info{};
   if (::statvfs(folder.c_str(), &info) != 0) return nullptr;
   const uint64_t unit = info.f_frsize;
   return {{"total", info.f_blocks * unit}, {"free", info.f_bavail * unit}};
@@ -74,13 +76,10 @@ Json space(const std::string& folder) {
 
 Json limits() {
   Json all = Json::object();
-  constexpr std::pair<const char*, __rlimit_resource> kLimits[] = {{"open_files", RLIMIT_NOFILE},
-                                                                   {"processes", RLIMIT_NPROC},
-                                                                   {"locked_memory", RLIMIT_MEMLOCK},
-                                                                   {"address_space", RLIMIT_AS},
-                                                                   {"data", RLIMIT_DATA},
-                                                                   {"file_size", RLIMIT_FSIZE},
-                                                                   {"core_file", RLIMIT_CORE}};
+  constexpr std::pair<const char*, __rlimit_resource> kLimits[] = {
+      {"open_files", RLIMIT_NOFILE}, {"processes", RLIMIT_NPROC}, {"locked_memory", RLIMIT_MEMLOCK},
+      {"address_space", RLIMIT_AS},  {"data", RLIMIT_DATA},       {"file_size", RLIMIT_FSIZE},
+      {"core_file", RLIMIT_CORE}};
   for (const auto& [name, resource] : kLimits) {
     rlimit limit{};
     if (::getrlimit(resource, &limit) != 0) continue;
@@ -109,7 +108,8 @@ Json accelerate(const std::string& named) {
   std::optional<fs::path> file = accelerate_default_file();
   if (!named.empty()) {
     file = named;
-    if (!fs::is_regular_file(*file)) throw UserError("--config_file: there is no file {}", fs::absolute(*file).string());
+    if (!fs::is_regular_file(*file))
+      throw UserError("--config_file: there is no file {}", fs::absolute(*file).string());
   }
   if (!file) return nullptr;
   return {{"file", file->string()}, {"lines", accelerate_lines(*file)}};
@@ -122,16 +122,19 @@ std::string program() {
 
 }  // namespace
 
-Json describe_environment(const std::string& version, const DeviceInventory& devices, const std::string& accelerate_config) {
+Json describe_environment(const std::string& version, const DeviceInventory& devices,
+                          const std::string& accelerate_config) {
   Json warnings = Json::array();
-  if (const auto slow = slow_link_warning(devices.links, devices.cuda_devices); !slow.empty()) warnings.push_back(slow);
+  if (const auto slow = slow_link_warning(devices.links, devices.cuda_devices); !slow.empty())
+    warnings.push_back(slow);
   return {{"aitraining", version},
           {"program", program()},
           {"engines", {"ddp", "zero2", "zero3"}},
           {"quantization", "none"},
           {"platform", platform()},
           {"processor", processor()},
-          {"memory", {{"total", proc_bytes("/proc/meminfo", "MemTotal:")}, {"free", devices.memory_free}}},
+          {"memory",
+           {{"total", proc_bytes("/proc/meminfo", "MemTotal:")}, {"free", devices.memory_free}}},
           {"shared_memory", space("/dev/shm")},
           {"disk_here", space(".")},
           {"limits", limits()},

@@ -29,9 +29,10 @@ std::string pairs(const Json& object, const char* between) {
 }
 
 std::string gpu_line(const Json& gpu, size_t index) {
-  std::string line = fmt::format("- GPU {}: {}, {}, compute {}, PCI {}", index, text_of(gpu["name"]),
-                                 sizes({{"free", gpu["memory_free"]}, {"total", gpu["memory_total"]}}),
-                                 text_of(gpu["compute_capability"]), text_of(gpu["pci_bus"]));
+  std::string line =
+      fmt::format("- GPU {}: {}, {}, compute {}, PCI {}", index, text_of(gpu["name"]),
+                  sizes({{"free", gpu["memory_free"]}, {"total", gpu["memory_total"]}}),
+                  text_of(gpu["compute_capability"]), text_of(gpu["pci_bus"]));
   if (gpu["numa_node"] >= 0) line += fmt::format(", NUMA node {}", gpu["numa_node"].get<int>());
   return line + ", " + text_of(gpu["uuid"]);
 }
@@ -57,9 +58,13 @@ class Lines {
 
 void add_libraries(const Json& libraries, Lines& lines) {
   if (libraries.contains("problem")) return lines.add("LibTorch", text_of(libraries["problem"]));
-  const auto version = [&](const char* name) { return libraries.contains(name) ? text_of(libraries[name]) : "not found"; };
-  lines.add("LibTorch version", fmt::format("{} ({})", version("libtorch"), version("libtorch_folder")));
-  lines.add("CUDA, cuDNN, NCCL", fmt::format("{}, {}, {}", version("cuda"), version("cudnn"), version("nccl")));
+  const auto version = [&](const char* name) {
+    return libraries.contains(name) ? text_of(libraries[name]) : "not found";
+  };
+  lines.add("LibTorch version",
+            fmt::format("{} ({})", version("libtorch"), version("libtorch_folder")));
+  lines.add("CUDA, cuDNN, NCCL",
+            fmt::format("{}, {}, {}", version("cuda"), version("cudnn"), version("nccl")));
 }
 
 void add_gpus(const Json& report, Lines& lines) {
@@ -100,14 +105,16 @@ std::string environment_text(const Json& report) {
   lines.add("Copy-and-paste the text below in your GitHub issue (accelerate env)");
   lines.add("`aitraining` version", text_of(report["aitraining"]));
   lines.add("Platform", fmt::format("{}, {}, {}", text_of(report["platform"]["system"]),
-                                    text_of(report["platform"]["kernel"]), text_of(report["platform"]["machine"])));
+                                    text_of(report["platform"]["kernel"]),
+                                    text_of(report["platform"]["machine"])));
   lines.add("`aitraining` location", text_of(report["program"]));
   lines.add("Engines", join(report["engines"].get<std::vector<std::string>>(), ", ") +
                            "; quantization " + text_of(report["quantization"]));
   add_libraries(report["libraries"], lines);
   lines.add("Accelerator", report["gpus"].empty() ? "N/A" : "CUDA");
   const bool driver = !text_of(report["driver"]).empty();
-  lines.add("Driver", driver ? fmt::format("{} (up to CUDA {})", text_of(report["driver"]), text_of(report["driver_cuda"]))
+  lines.add("Driver", driver ? fmt::format("{} (up to CUDA {})", text_of(report["driver"]),
+                                           text_of(report["driver_cuda"]))
                              : "no NVIDIA driver");
   add_gpus(report, lines);
   lines.add("Processor", pairs(report["processor"], " "));
@@ -117,7 +124,8 @@ std::string environment_text(const Json& report) {
   lines.add("Limits", pairs(report["limits"], " "));
   add_variables(report["variables"], lines);
   const Json& accelerate = report["accelerate_config"];
-  lines.add("`Accelerate` default config", accelerate.is_null() ? "Not found" : text_of(accelerate["file"]));
+  lines.add("`Accelerate` default config",
+            accelerate.is_null() ? "Not found" : text_of(accelerate["file"]));
   if (accelerate.is_object())
     for (const Json& line : accelerate["lines"]) lines.add("\t" + text_of(line));
   return lines.text();

@@ -95,7 +95,8 @@ uint64_t proc_bytes(const std::string& file, const std::string& key) {
 uint64_t free_host_memory() {
   uint64_t free = proc_bytes("/proc/meminfo", "MemAvailable:");
   if (free == 0) free = kNoLimit;
-  free = std::min({free, memory_by_cgroup(), memory_by_ulimit(RLIMIT_DATA), memory_by_ulimit(RLIMIT_AS)});
+  free = std::min(
+      {free, memory_by_cgroup(), memory_by_ulimit(RLIMIT_DATA), memory_by_ulimit(RLIMIT_AS)});
   return free == kNoLimit ? 0 : free;
 }
 

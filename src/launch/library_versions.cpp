@@ -21,7 +21,8 @@ std::string from_header(const fs::path& header, const std::vector<std::string>& 
   for (std::string line; std::getline(stream, line);) {
     for (size_t i = 0; i < names.size(); ++i) {
       const std::string start = "#define " + names[i] + " ";
-      if (line.starts_with(start) && numbers[i].empty()) numbers[i] = trim(line.substr(start.size()));
+      if (line.starts_with(start) && numbers[i].empty())
+        numbers[i] = trim(line.substr(start.size()));
     }
   }
   for (const std::string& number : numbers)
@@ -54,7 +55,8 @@ nlohmann::ordered_json library_versions(const fs::path& library) {
   add("cuda", cuda_of(torch));
   add("cudnn", from_header(nvidia / "cudnn/include/cudnn_version.h",
                            {"CUDNN_MAJOR", "CUDNN_MINOR", "CUDNN_PATCHLEVEL"}));
-  add("nccl", from_header(nvidia / "nccl/include/nccl.h", {"NCCL_MAJOR", "NCCL_MINOR", "NCCL_PATCH"}));
+  add("nccl",
+      from_header(nvidia / "nccl/include/nccl.h", {"NCCL_MAJOR", "NCCL_MINOR", "NCCL_PATCH"}));
   return versions;
 }
 

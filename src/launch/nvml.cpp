@@ -24,8 +24,8 @@ struct Memory {
   unsigned long long total, free, used;
 };
 // nvmlGpuTopologyLevel_t
-constexpr std::pair<int, const char*> kLevels[] = {
-    {0, "PIX"}, {10, "PIX"}, {20, "PXB"}, {30, "PHB"}, {40, "NODE"}, {50, "SYS"}};
+constexpr std::pair<int, const char*> kLevels[] = {{0, "PIX"},  {10, "PIX"},  {20, "PXB"},
+                                                   {30, "PHB"}, {40, "NODE"}, {50, "SYS"}};
 constexpr int kP2pNvlink = 2;  // NVML_P2P_CAPS_INDEX_NVLINK
 constexpr unsigned kMostNvlinks = 18;
 
@@ -62,8 +62,8 @@ void add_locality(Gpu& gpu) {
 
 Nvml::Nvml() {
   int (*init)() = nullptr;
-  usable_ = library_.find(init, "nvmlInit_v2") && library_.find(shutdown_, "nvmlShutdown") &&
-            init() == 0;
+  usable_ =
+      library_.find(init, "nvmlInit_v2") && library_.find(shutdown_, "nvmlShutdown") && init() == 0;
 }
 
 Nvml::~Nvml() {
@@ -89,7 +89,8 @@ Nvml::Device Nvml::describe(void* handle) const {
   device.handle = handle;
   Gpu& gpu = device.gpu;
   char text[kTextSize] = "";
-  gpu.name = call(library_, "nvmlDeviceGetName", TextGetter{}, handle, text, kTextSize) ? text : "GPU";
+  gpu.name =
+      call(library_, "nvmlDeviceGetName", TextGetter{}, handle, text, kTextSize) ? text : "GPU";
   if (call(library_, "nvmlDeviceGetUUID", TextGetter{}, handle, text, kTextSize)) gpu.uuid = text;
   Memory memory{};
   using MemoryGetter = int (*)(void*, Memory*);
@@ -99,7 +100,8 @@ Nvml::Device Nvml::describe(void* handle) const {
   }
   int major = 0, minor = 0;
   using CapabilityGetter = int (*)(void*, int*, int*);
-  if (call(library_, "nvmlDeviceGetCudaComputeCapability", CapabilityGetter{}, handle, &major, &minor))
+  if (call(library_, "nvmlDeviceGetCudaComputeCapability", CapabilityGetter{}, handle, &major,
+           &minor))
     gpu.compute_capability = fmt::format("{}.{}", major, minor);
   PciInfo pci{};
   using PciGetter = int (*)(void*, PciInfo*);
@@ -121,7 +123,8 @@ void Nvml::add_slices(Device& device) const {
     return;
   for (unsigned i = 0; i < most; ++i) {
     void* handle = nullptr;
-    if (!call(library_, "nvmlDeviceGetMigDeviceHandleByIndex", HandleGetter{}, device.handle, i, &handle))
+    if (!call(library_, "nvmlDeviceGetMigDeviceHandleByIndex", HandleGetter{}, device.handle, i,
+              &handle))
       continue;  // numbers may have gaps
     Device slice = describe(handle);
     const Gpu& parent = device.gpu;
@@ -164,14 +167,16 @@ std::string Nvml::link(const Device& a, const Device& b) const {
   if (a.gpu.uuid == b.gpu.uuid) return "X";
   unsigned status = 1;
   using P2pGetter = int (*)(void*, void*, int, unsigned*);
-  if (call(library_, "nvmlDeviceGetP2PStatus", P2pGetter{}, a.handle, b.handle, kP2pNvlink, &status) &&
+  if (call(library_, "nvmlDeviceGetP2PStatus", P2pGetter{}, a.handle, b.handle, kP2pNvlink,
+           &status) &&
       status == 0) {
     const int links = std::min(active_nvlinks(a.handle), active_nvlinks(b.handle));
     if (links > 0) return fmt::format("NV{}", links);
   }
   int level = -1;
   using LevelGetter = int (*)(void*, void*, int*);
-  if (!call(library_, "nvmlDeviceGetTopologyCommonAncestor", LevelGetter{}, a.handle, b.handle, &level))
+  if (!call(library_, "nvmlDeviceGetTopologyCommonAncestor", LevelGetter{}, a.handle, b.handle,
+            &level))
     return "";
   const auto named = std::ranges::find(kLevels, level, &std::pair<int, const char*>::first);
   return named == std::end(kLevels) ? "" : named->second;

@@ -73,35 +73,38 @@ void choose_precision(const config::TrainingParams& params, const DeviceInventor
   }
 }
 
-// ZeRO-3 is chosen by itself for these tasks alone, from three ranks on, unless what is trained is an
-// adapter over a quantised model in bf16: that fits anyway.
+// ZeRO-3 is chosen by itself for these tasks alone, from three ranks on, unless what is trained is
+// an adapter over a quantised model in bf16: that fits anyway.
 std::string default_backend(const config::TrainingParams& params, config::Task task, int ranks) {
   if (task == config::Task::llm || ranks < 3) return "ddp";
   const bool quantized = params.quantization == "int4" || params.quantization == "int8";
   return quantized && params.peft && params.mixed_precision == "bf16" ? "ddp" : "zero3";
 }
 
-void choose_engine(const config::TrainingParams& params, const LaunchInputs& inputs, LaunchPlan& plan) {
+void choose_engine(const config::TrainingParams& params, const LaunchInputs& inputs,
+                   LaunchPlan& plan) {
   std::string backend =
       params.distributed_backend.value_or(default_backend(params, inputs.task, plan.ranks));
   if (backend == "deepspeed") backend = "zero3";
   plan.engine = plan.ranks == 1 ? "single" : backend;
   if (plan.ranks == 1 && backend != "ddp") {
-    plan.notes.push_back(
-        fmt::format("distributed_backend {}: one rank has nobody to share with; zero3 and zero2 take "
-                    "effect from two ranks on (--nproc-per-node)",
-                    params.distributed_backend.value_or(backend)));
+    plan.notes.push_back(fmt::format(
+        "distributed_backend {}: one rank has nobody to share with; zero3 and zero2 take "
+        "effect from two ranks on (--nproc-per-node)",
+        params.distributed_backend.value_or(backend)));
   }
 }
 
-void note_devices(const config::TrainingParams& params, const DeviceInventory& devices, LaunchPlan& plan) {
+void note_devices(const config::TrainingParams& params, const DeviceInventory& devices,
+                  LaunchPlan& plan) {
   if (plan.device == "cpu" && (params.offload_optimizer || params.offload_param)) {
     plan.notes.emplace_back(
         "offloading to the CPU changes nothing: ranks on the CPU keep everything in host memory");
   }
   if (plan.device == "cpu" && params.quantization && *params.quantization != "none") {
-    plan.notes.push_back(fmt::format(
-        "Quantization {} requested but CUDA not available. Skipping quantization.", *params.quantization));
+    plan.notes.push_back(
+        fmt::format("Quantization {} requested but CUDA not available. Skipping quantization.",
+                    *params.quantization));
   }
   if (plan.device != "cuda") return;
   const std::string slow = slow_link_warning(devices.links, plan.ranks);
@@ -119,24 +122,27 @@ void choose_environment(const config::TrainingParams& params, const DeviceInvent
                         LaunchPlan& plan) {
   auto& variables = plan.environment;
   variables["ACCELERATE_MIXED_PRECISION"] = plan.precision == "fp32" ? "no" : plan.precision;
-  variables["ACCELERATE_GRADIENT_ACCUMULATION_STEPS"] = std::to_string(params.gradient_accumulation);
+  variables["ACCELERATE_GRADIENT_ACCUMULATION_STEPS"] =
+      std::to_string(params.gradient_accumulation);
   if (plan.device == "cpu") variables["ACCELERATE_USE_CPU"] = "true";
   const std::string timeout = std::to_string(params.ddp_timeout);
   variables["TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC"] = timeout;
   variables["NCCL_TIMEOUT"] = timeout;
-  variables["TOKENIZERS_PARALLELISM"] = "false";
   if (plan.engine == "zero2" || plan.engine == "zero3") {
     variables["ACCELERATE_USE_DEEPSPEED"] = "true";
     variables["ACCELERATE_DEEPSPEED_ZERO_STAGE"] = plan.engine == "zero3" ? "3" : "2";
-    variables["ACCELERATE_DEEPSPEED_OFFLOAD_OPTIMIZER_DEVICE"] = params.offload_optimizer.value_or("none");
+    variables["ACCELERATE_DEEPSPEED_OFFLOAD_OPTIMIZER_DEVICE"] =
+        params.offload_optimizer.value_or("none");
     variables["ACCELERATE_DEEPSPEED_OFFLOAD_PARAM_DEVICE"] = params.offload_param.value_or("none");
     variables["ACCELERATE_DEEPSPEED_ZERO3_INIT"] = plan.engine == "zero3" ? "true" : "false";
-    variables["ACCELERATE_DEEPSPEED_ZERO3_SAVE_16BIT_MODEL"] = plan.engine == "zero3" ? "true" : "false";
+    variables["ACCELERATE_DEEPSPEED_ZERO3_SAVE_16BIT_MODEL"] =
+        plan.engine == "zero3" ? "true" : "false";
   }
   if (plan.device == "cuda" && plan.ranks > 1 && lacks_peer_access(devices)) {
     variables["NCCL_P2P_DISABLE"] = variables["NCCL_IB_DISABLE"] = "1";
     plan.notes.emplace_back(
-        "Using RTX 4000 series which doesn't support faster communication speedups. Ensuring P2P and "
+        "Using RTX 4000 series which doesn't support faster communication speedups. Ensuring P2P "
+        "and "
         "IB communications are disabled.");
   }
 }
@@ -153,7 +159,8 @@ LaunchPlan make_plan(const config::TrainingParams& params, const DeviceInventory
   note_devices(params, devices, plan);
   choose_precision(params, devices, plan);
   plan.threads_per_rank = std::max(1, devices.cores / plan.ranks);
-  plan.counted_devices = plan.device == "cuda" || inputs.forced_processes.value_or(0) > 0 ? plan.ranks : 0;
+  plan.counted_devices =
+      plan.device == "cuda" || inputs.forced_processes.value_or(0) > 0 ? plan.ranks : 0;
   choose_environment(params, devices, plan);
   return plan;
 }

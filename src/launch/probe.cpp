@@ -1,5 +1,5 @@
-// Devices without a CUDA context: the management library only counts and describes them, and is closed
-// again.
+// Devices without a CUDA context: the management library only counts and describes them, and is
+// closed again.
 #include <algorithm>
 #include <cstdlib>
 #include <string_view>
@@ -20,8 +20,8 @@ using Devices = std::vector<Nvml::Device>;
 bool order_is_known(const Devices& devices) {
   const char* order = std::getenv("CUDA_DEVICE_ORDER");
   if (order && std::string_view(order) == "PCI_BUS_ID") return true;
-  return std::ranges::all_of(
-      devices, [&](const auto& d) { return d.gpu.name == devices.front().gpu.name; });
+  return std::ranges::all_of(devices,
+                             [&](const auto& d) { return d.gpu.name == devices.front().gpu.name; });
 }
 
 Devices by_variable(const Devices& devices) {
@@ -42,7 +42,8 @@ Devices by_variable(const Devices& devices) {
 Devices by_driver(const Devices& devices) {
   Devices visible;
   for (const Gpu& gpu : ask_cuda_driver().gpus) {
-    const auto known = std::ranges::find_if(devices, [&](const auto& d) { return d.gpu.uuid == gpu.uuid; });
+    const auto known =
+        std::ranges::find_if(devices, [&](const auto& d) { return d.gpu.uuid == gpu.uuid; });
     if (known != devices.end()) visible.push_back(*known);
   }
   return visible;

@@ -6,8 +6,8 @@ namespace aitraining::launch {
 
 // What CUDA_VISIBLE_DEVICES can name.
 struct DeviceUuids {
-  std::string uuid;                      // "GPU-..."
-  std::vector<std::string> slices{};     // "MIG-..."
+  std::string uuid;                   // "GPU-..."
+  std::vector<std::string> slices{};  // "MIG-..."
 };
 struct ChosenDevice {
   int device = 0;
@@ -17,8 +17,8 @@ struct ChosenDevice {
 
 // Which of the machine's GPUs CUDA would show, by CUDA's own rules. `variable` is
 // CUDA_VISIBLE_DEVICES (null: unset): indices, or beginnings of UUIDs, or names of MIG slices. The
-// first entry that names no device ends the list; a device named twice makes it empty. One MIG slice
-// is all that a process gets, and then no other GPU.
+// first entry that names no device ends the list; a device named twice makes it empty. One MIG
+// slice is all that a process gets, and then no other GPU.
 std::vector<ChosenDevice> visible_devices(const char* variable,
                                           const std::vector<DeviceUuids>& devices);
 

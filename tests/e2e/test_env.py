@@ -2,8 +2,10 @@
 import json
 import time
 
+import psutil
+
 from fixtures.data import random_texts, texts
-from fixtures.runner import run, train
+from fixtures.runner import family, finish, run, start, train, training_command
 from test_plan import H200, fake_driver
 
 
@@ -83,3 +85,29 @@ def test_s37_every_run_begins_its_log_with_it(m0, tmp_path):
     assert end - begin <= 50
     assert any("System RAM" in line for line in lines[begin:end])
     assert "SECRETWORD" not in log
+
+
+def test_s35_ranks_have_accelerates_variables(m0, tmp_path):
+    data = texts(tmp_path / "data", random_texts(8))
+    command = training_command(m0, data, tmp_path / "project", distributed_backend="zero3", ranks=2)
+    process = start(command, env={"NCCL_TIMEOUT": "17"})
+    seen = {}
+    while process.poll() is None:
+        for member in family(process)[1:]:
+            try:
+                variables = member.environ()
+            except psutil.Error:
+                continue
+            # Between fork and exec a child still has its parent's variables.
+            if "RANK" in variables:
+                seen[variables["RANK"]] = variables
+    finish(process, 60, tmp_path / "project", command).ok()
+    assert sorted(seen) == ["0", "1"]
+    for rank, variables in seen.items():
+        assert variables["LOCAL_RANK"] == rank
+        for name, value in (("WORLD_SIZE", "2"), ("LOCAL_WORLD_SIZE", "2"), ("MASTER_ADDR", "127.0.0.1"),
+                            ("ACCELERATE_MIXED_PRECISION", "no"), ("ACCELERATE_USE_DEEPSPEED", "true"),
+                            ("ACCELERATE_DEEPSPEED_ZERO_STAGE", "3"), ("TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC", "7200"),
+                            ("NCCL_TIMEOUT", "17")):
+            assert variables[name] == value, (rank, name, variables.get(name))
+        assert int(variables["MASTER_PORT"]) > 0

@@ -50,9 +50,18 @@ struct EnvironmentRequest {
 
 // The command line, understood. Nothing was run yet and nothing is written.
 struct Command {
-  enum class Kind { help, version, print, train, run_rank, tool, plan, environment } kind = Kind::help;
-  std::string text;         // help, version, print (schema, completion): what to print
-  ResolvedConfig config;    // train, plan
+  enum class Kind {
+    help,
+    version,
+    print,
+    train,
+    run_rank,
+    tool,
+    plan,
+    environment
+  } kind = Kind::help;
+  std::string text;       // help, version, print (schema, completion): what to print
+  ResolvedConfig config;  // train, plan
   PlanRequest plan;
   EnvironmentRequest environment;
   std::string rank_params;  // run_rank: path of training_params.json

@@ -1,6 +1,6 @@
 #pragma once
-// What a training would do and need: read from the model's header and the data's size, without LibTorch
-// and without a rank.
+// What a training would do and need: read from the model's header and the data's size, without
+// LibTorch and without a rank.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -33,10 +33,10 @@ struct ModelForecast {
   std::string length_limit;            // "1024 tokens a row (default block size)"
   std::vector<MemoryClass> memory;     // per rank
   int64_t memory_total = 0;
-  std::optional<bool> fits;            // none: capacity is not known
-  std::vector<Remedy> remedies;        // cheapest first; empty when it fits, or nothing helps
+  std::optional<bool> fits;      // none: capacity is not known
+  std::vector<Remedy> remedies;  // cheapest first; empty when it fits, or nothing helps
   int64_t final_model_bytes = 0, checkpoint_bytes = 0;
-  int64_t traffic_per_update = 0;      // bytes sent by a rank
+  int64_t traffic_per_update = 0;  // bytes sent by a rank
 };
 
 struct Forecast {
@@ -45,11 +45,12 @@ struct Forecast {
   launch::DeviceInventory devices;
   std::vector<std::string> command;  // what the reference would have run
   std::optional<ModelForecast> model;
-  std::string model_problem;         // why there is no `model`
-  std::optional<int64_t> rows;       // of the training split
+  std::string model_problem;    // why there is no `model`
+  std::optional<int64_t> rows;  // of the training split
   std::string rows_problem;
-  int64_t rows_per_update = 1, updates = 0;  // updates: of all epochs, or of 1000 rows when rows are unknown
-  uint64_t capacity = 0;                     // bytes that a rank may use; 0: unknown
+  int64_t rows_per_update = 1,
+          updates = 0;    // updates: of all epochs, or of 1000 rows when rows are unknown
+  uint64_t capacity = 0;  // bytes that a rank may use; 0: unknown
 };
 
 Forecast make_forecast(const config::ResolvedConfig& config, const launch::DeviceInventory& devices,

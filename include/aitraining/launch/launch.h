@@ -33,21 +33,22 @@ struct LaunchPlan {
   // Variables that all ranks get beside their identity, unless the user has set them: what
   // accelerate and torchrun export, and limits of NCCL.
   std::map<std::string, std::string> environment;
-  // What the reference counts as devices: GPUs, or ranks where their number was given; 0: its CPU form.
+  // What the reference counts as devices: GPUs, or ranks where their number was given; 0: its CPU
+  // form.
   int counted_devices = 0;
 };
 struct LaunchInputs {
   std::optional<int>
       forced_processes;  // AUTOTRAIN_FORCE_NUM_PROCESSES or --nproc-per-node; 0 or less: CPU
   std::vector<std::string> notes{};  // about ignored or deprecated variables; taken into the plan's
-  config::Task task = config::Task::llm;
+  config::Task task = config::Task::llm;  // the caller's to set
 };
 LaunchPlan make_plan(const config::TrainingParams& params, const DeviceInventory& devices,
                      const LaunchInputs& inputs);
-LaunchInputs read_launch_inputs(const config::TrainingParams& params,
-                                config::Task task = config::Task::llm);
+LaunchInputs read_launch_inputs(const config::TrainingParams& params);
 // The command that the reference would have run for this, word by word.
-std::vector<std::string> accelerate_command(const LaunchPlan& plan, const config::TrainingParams& params,
+std::vector<std::string> accelerate_command(const LaunchPlan& plan,
+                                            const config::TrainingParams& params,
                                             config::Task task);
 // Sets the plan's variables in this process, for the ranks to inherit; what is set already stays.
 void export_environment(const LaunchPlan& plan);

@@ -42,14 +42,17 @@ TEST(PlanCommand, ItsOwnFlagsStandAnywhere) {
 }
 
 TEST(PlanCommand, WrongWordsAreErrorsAsInTraining) {
-  EXPECT_NE(error_of({"plan", "llm", "--modle", "m"}).find("did you mean --model"), std::string::npos);
-  EXPECT_NE(error_of({"plan", "llm", "--assume-devices"}).find("--assume-devices needs a value"), std::string::npos);
+  EXPECT_NE(error_of({"plan", "llm", "--modle", "m"}).find("did you mean --model"),
+            std::string::npos);
+  EXPECT_NE(error_of({"plan", "llm", "--assume-devices"}).find("--assume-devices needs a value"),
+            std::string::npos);
   EXPECT_NE(error_of({"plan", "lmm"}).find("did you mean 'llm'"), std::string::npos);
   EXPECT_NE(error_of({"plan", "llm"}).find("Model must be specified"), std::string::npos);
 }
 
 TEST(PlanCommand, WhatTrainingRefusesIsListed) {
-  const Command command = parse_command_line({"plan", "seq2seq", "--model", "m", "--data-path", "d", "--project-name", "p"});
+  const Command command = parse_command_line(
+      {"plan", "seq2seq", "--model", "m", "--data-path", "d", "--project-name", "p"});
   EXPECT_EQ(command.config.task, Task::seq2seq);
   ASSERT_FALSE(command.config.unsupported.empty());
   EXPECT_NE(command.config.unsupported.back().find("task seq2seq"), std::string::npos);
@@ -70,7 +73,8 @@ TEST(PlanCommand, EveryParameterIsExplained) {
 
 TEST(EnvironmentCommand, BothSpellings) {
   EXPECT_EQ(parse_command_line({"env"}).kind, Command::Kind::environment);
-  const Command command = parse_command_line({"accelerate", "env", "--json", "--config_file", "a.yaml"});
+  const Command command =
+      parse_command_line({"accelerate", "env", "--json", "--config_file", "a.yaml"});
   EXPECT_EQ(command.kind, Command::Kind::environment);
   EXPECT_TRUE(command.environment.json);
   EXPECT_EQ(command.environment.config_file, "a.yaml");

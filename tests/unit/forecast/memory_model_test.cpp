@@ -49,7 +49,8 @@ TEST(Shape, CountsAdapters) {
   const Shape all = shape_of(smollm2(), Lora{16, "all-linear"});
   EXPECT_EQ(all.adapters, kAdapters);
   EXPECT_EQ(all.adapted_layers, 210);
-  EXPECT_EQ(shape_of(smollm2(), Lora{8, "q_proj,v_proj"}).adapters, 30 * 8 * ((576 + 576) + (576 + 192)));
+  EXPECT_EQ(shape_of(smollm2(), Lora{8, "q_proj,v_proj"}).adapters,
+            30 * 8 * ((576 + 576) + (576 + 192)));
   EXPECT_THROW(shape_of(smollm2(), Lora{8, "nothing"}), UserError);
 }
 

@@ -24,7 +24,8 @@ constexpr const char* kFourGpus =
 class Preloaded {
  public:
   explicit Preloaded(const std::string& file)
-      : handle_(dlopen((std::string(AITRAINING_FAKE_NVIDIA) + "/" + file).c_str(), RTLD_NOW | RTLD_LOCAL)) {}
+      : handle_(dlopen((std::string(AITRAINING_FAKE_NVIDIA) + "/" + file).c_str(),
+                       RTLD_NOW | RTLD_LOCAL)) {}
   ~Preloaded() {
     if (handle_) dlclose(handle_);
   }
@@ -43,7 +44,8 @@ class Devices : public ::testing::Test {
   }
   void TearDown() override { clear(); }
   static void clear() {
-    for (const char* name : {"FAKE_GPUS", "FAKE_LINKS", "FAKE_CUDA_ORDER", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"})
+    for (const char* name : {"FAKE_GPUS", "FAKE_LINKS", "FAKE_CUDA_ORDER", "CUDA_VISIBLE_DEVICES",
+                             "CUDA_DEVICE_ORDER"})
       unsetenv(name);
   }
   static std::vector<std::string> uuids() {
@@ -87,7 +89,8 @@ TEST_F(Devices, S54ListedDevicesInTheirOrder) {
 TEST_F(Devices, MigSliceByName) {
   setenv("FAKE_GPUS",
          "NVIDIA H200|GPU-aaa10000-0000-0000-0000-000000000001|80000|80000|9.0|0000:18:00.0;"
-         "NVIDIA H200|GPU-bbb10000-0000-0000-0000-000000000001|80000|0|9.0|0000:2a:00.0|MIG-one,MIG-two",
+         "NVIDIA "
+         "H200|GPU-bbb10000-0000-0000-0000-000000000001|80000|0|9.0|0000:2a:00.0|MIG-one,MIG-two",
          1);
   setenv("CUDA_VISIBLE_DEVICES", "MIG-two,MIG-one", 1);
   const DeviceInventory found = probe_devices();
@@ -128,7 +131,8 @@ TEST_F(Devices, S60TopologyAndItsWarning) {
   EXPECT_EQ(links[2], (Names{"SYS", "SYS", "X", "PHB"}));
   EXPECT_EQ(slow_link_warning(links, 2), "");
   EXPECT_EQ(slow_link_warning(links, 4),
-            "GPUs 0 and 2 are not on the same PCIe root complex and have no NVLink; expect slow gradient sync. Choose "
+            "GPUs 0 and 2 are not on the same PCIe root complex and have no NVLink; expect slow "
+            "gradient sync. Choose "
             "others with CUDA_VISIBLE_DEVICES.");
   EXPECT_EQ(slow_link_warning({{"X", "PHB"}, {"PHB", "X"}}, 2), "");
   EXPECT_NE(slow_link_warning({{"X", "NODE"}, {"NODE", "X"}}, 2), "");
@@ -176,7 +180,8 @@ TEST_F(Assumed, MachineThatIsNotHere) {
   EXPECT_EQ(assume_devices("0", here).cuda_devices, 0);
   setenv("CUDA_VISIBLE_DEVICES", "0,1", 1);
   EXPECT_EQ(assume_devices("4", here).cuda_devices, 2);
-  for (const char* wrong : {"", "x", "-1", "8x", "8*80GiB", "8xGiB", "8x80PiB", "99999", "2x0GiB", "2xnanGiB"})
+  for (const char* wrong :
+       {"", "x", "-1", "8x", "8*80GiB", "8xGiB", "8x80PiB", "99999", "2x0GiB", "2xnanGiB"})
     EXPECT_THROW(assume_devices(wrong, here), UserError) << wrong;
 }
 

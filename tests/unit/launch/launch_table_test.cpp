@@ -1,5 +1,5 @@
-// The launcher's table: devices x task x backend x quantization x peft x precision, and the command line that the
-// reference would have run (rows L1 to L8).
+// The launcher's table: devices x task x backend x quantization x peft x precision, and the command
+// line that the reference would have run (rows L1 to L8).
 #include <gtest/gtest.h>
 
 #include "aitraining/core/strings.h"
@@ -33,7 +33,9 @@ struct Case {
     return p;
   }();
 
-  LaunchPlan plan() const { return make_plan(params, machine(gpus), {.forced_processes = {}, .task = task}); }
+  LaunchPlan plan() const {
+    return make_plan(params, machine(gpus), {.forced_processes = {}, .task = task});
+  }
   std::string engine() const { return plan().engine; }
   std::string command() const { return join(accelerate_command(plan(), params, task), " "); }
 };
@@ -99,31 +101,41 @@ TEST(LaunchTable, S51QuantizedAdaptersInBf16StayReplicated) {
 }
 
 constexpr const char* kDeepspeed =
-    "accelerate launch --use_deepspeed --zero_stage 3 --offload_optimizer_device none --offload_param_device none "
+    "accelerate launch --use_deepspeed --zero_stage 3 --offload_optimizer_device none "
+    "--offload_param_device none "
     "--zero3_save_16bit_model true --zero3_init_flag true --deepspeed_multinode_launcher standard "
     "--gradient_accumulation_steps 4 ";
-const std::string kClm = " -m autotrain.trainers.clm --training_config /projects/run/training_params.json";
-const std::string kSeq2Seq = " -m autotrain.trainers.seq2seq --training_config /projects/run/training_params.json";
-const std::string kVlm = " -m autotrain.trainers.vlm --training_config /projects/run/training_params.json";
+const std::string kClm =
+    " -m autotrain.trainers.clm --training_config /projects/run/training_params.json";
+const std::string kSeq2Seq =
+    " -m autotrain.trainers.seq2seq --training_config /projects/run/training_params.json";
+const std::string kVlm =
+    " -m autotrain.trainers.vlm --training_config /projects/run/training_params.json";
 
 TEST(AccelerateCommand, S11RowsL1ToL3) {
   Case c;
   EXPECT_EQ(c.command(), "python -m accelerate.commands.launch --cpu" + kClm);
   c.gpus = 1;
   EXPECT_EQ(c.command(),
-            "python -m accelerate.commands.launch --num_machines 1 --num_processes 1 --mixed_precision no" + kClm);
+            "python -m accelerate.commands.launch --num_machines 1 --num_processes 1 "
+            "--mixed_precision no" +
+                kClm);
   c.gpus = 3;
   c.params.mixed_precision = "bf16";
-  EXPECT_EQ(c.command(),
-            "accelerate launch --multi_gpu --num_machines 1 --num_processes 3 --mixed_precision bf16" + kClm);
+  EXPECT_EQ(
+      c.command(),
+      "accelerate launch --multi_gpu --num_machines 1 --num_processes 3 --mixed_precision bf16" +
+          kClm);
 }
 
 TEST(AccelerateCommand, S6S7UnsetMeansDdp) {
   Case unset, named;
   unset.gpus = named.gpus = 4;
   named.params.distributed_backend = "ddp";
-  EXPECT_EQ(named.command(),
-            "accelerate launch --multi_gpu --num_machines 1 --num_processes 4 --mixed_precision no" + kClm);
+  EXPECT_EQ(
+      named.command(),
+      "accelerate launch --multi_gpu --num_machines 1 --num_processes 4 --mixed_precision no" +
+          kClm);
   EXPECT_EQ(unset.command(), named.command());
 }
 
@@ -137,7 +149,9 @@ TEST(AccelerateCommand, S36S42S46RowL4) {
   EXPECT_EQ(c.command(), kDeepspeed + ("--mixed_precision bf16" + kClm));
   c.gpus = 1;  // row L2 whatever the backend
   EXPECT_EQ(c.command(),
-            "python -m accelerate.commands.launch --num_machines 1 --num_processes 1 --mixed_precision bf16" + kClm);
+            "python -m accelerate.commands.launch --num_machines 1 --num_processes 1 "
+            "--mixed_precision bf16" +
+                kClm);
 }
 
 TEST(AccelerateCommand, RowsL6ToL8) {
@@ -145,26 +159,33 @@ TEST(AccelerateCommand, RowsL6ToL8) {
   c.task = Task::seq2seq;
   EXPECT_EQ(c.command(), "accelerate launch --cpu" + kSeq2Seq);
   c.gpus = 1;
-  EXPECT_EQ(c.command(), "accelerate launch --num_machines 1 --num_processes 1 --mixed_precision no" + kSeq2Seq);
-  c.gpus = 2;
   EXPECT_EQ(c.command(),
-            "accelerate launch --multi_gpu --num_machines 1 --num_processes 2 --mixed_precision no" + kSeq2Seq);
+            "accelerate launch --num_machines 1 --num_processes 1 --mixed_precision no" + kSeq2Seq);
+  c.gpus = 2;
+  EXPECT_EQ(
+      c.command(),
+      "accelerate launch --multi_gpu --num_machines 1 --num_processes 2 --mixed_precision no" +
+          kSeq2Seq);
   c.gpus = 3;
   EXPECT_EQ(c.command(), kDeepspeed + ("--mixed_precision no" + kSeq2Seq));
   c.task = Task::vlm;
   c.params.quantization = "int4";
   c.params.peft = true;
   c.params.mixed_precision = "bf16";
-  EXPECT_EQ(c.command(),
-            "accelerate launch --multi_gpu --num_machines 1 --num_processes 3 --mixed_precision bf16" + kVlm);
+  EXPECT_EQ(
+      c.command(),
+      "accelerate launch --multi_gpu --num_machines 1 --num_processes 3 --mixed_precision bf16" +
+          kVlm);
 }
 
 TEST(AccelerateCommand, RanksOnTheCpuCountAsDevices) {
   Case c;
   const LaunchPlan plan = make_plan(c.params, machine(0), {.forced_processes = 2});
   EXPECT_EQ(plan.counted_devices, 2);
-  EXPECT_EQ(join(accelerate_command(plan, c.params, c.task), " "),
-            "accelerate launch --multi_gpu --num_machines 1 --num_processes 2 --mixed_precision no" + kClm);
+  EXPECT_EQ(
+      join(accelerate_command(plan, c.params, c.task), " "),
+      "accelerate launch --multi_gpu --num_machines 1 --num_processes 2 --mixed_precision no" +
+          kClm);
 }
 
 TEST(PlannedEnvironment, S35WhatAccelerateExports) {
@@ -205,13 +226,15 @@ TEST(Plan, S60SlowLinksAreTold) {
   devices.links = {{"X", "SYS"}, {"SYS", "X"}};
   const LaunchPlan plan = make_plan(c.params, devices, {});
   ASSERT_EQ(plan.notes.size(), 1u);
-  EXPECT_TRUE(plan.notes[0].starts_with("GPUs 0 and 1 are not on the same PCIe root complex")) << plan.notes[0];
+  EXPECT_TRUE(plan.notes[0].starts_with("GPUs 0 and 1 are not on the same PCIe root complex"))
+      << plan.notes[0];
 }
 
 TEST(Plan, S61QuantizationOnTheCpuIsSkippedWithAWord) {
   Case c;
   c.params.quantization = "int4";
-  EXPECT_EQ(c.plan().notes.back(), "Quantization int4 requested but CUDA not available. Skipping quantization.");
+  EXPECT_EQ(c.plan().notes.back(),
+            "Quantization int4 requested but CUDA not available. Skipping quantization.");
 }
 
 }  // namespace
