@@ -44,6 +44,24 @@ void make_folder(const std::string& folder) {
   }
 }
 
+// One rank among those that something else started: it prints and writes only when it is the first.
+int train_started_rank(const config::ResolvedConfig& config, const launch::LaunchPlan& plan,
+                       const launch::DeviceInventory& devices) {
+  const config::TrainingParams& params = config.params;
+  const std::string folder = config::project_folder(params);
+  const launch::RankEnvironment rank = launch::read_started_rank(params);
+  const std::string json = config::to_json(params).dump(4) + "\n";
+  if (rank.rank == 0) {
+    make_folder(folder);
+    print_project(folder);
+    report(config, plan, devices);
+    write_file_atomic(folder + "/training_params.json", json);
+  }
+  const int code = launch::run_started_rank(rank, json, plan.threads_per_rank);
+  if (code == 0 && rank.rank == 0) print_project(folder);
+  return code;
+}
+
 }  // namespace
 
 int train(config::ResolvedConfig config) {
@@ -51,16 +69,22 @@ int train(config::ResolvedConfig config) {
   const std::string folder = config::project_folder(params);
   check_before_launch(params);
   const launch::DeviceInventory devices = launch::probe_devices();
-  const launch::LaunchPlan plan =
-      launch::make_plan(params, devices, launch::read_launch_inputs(params));
+  const launch::Cluster cluster = launch::read_cluster(params);
+  launch::LaunchInputs inputs = launch::read_launch_inputs(params);
+  if (!inputs.forced_processes) inputs.forced_processes = cluster.ranks_here;
+  inputs.notes.insert(inputs.notes.end(), cluster.notes.begin(), cluster.notes.end());
+  const launch::LaunchPlan plan = launch::make_plan(params, devices, inputs);
   params.device = plan.device;  // the ranks take what was decided here
+  if (params.launcher) return train_started_rank(config, plan, devices);
   make_folder(folder);
-  print_project(folder);
+  if (cluster.node_rank == 0) print_project(folder);
   report(config, plan, devices);
-  const std::string file = folder + "/training_params.json";
+  const std::string file = folder + (cluster.node_rank == 0 ? "/training_params.json"
+                                                            : fmt::format("/logs/machine{}.json", cluster.node_rank));
+  fs::create_directories(fs::path(file).parent_path());
   write_file_atomic(file, config::to_json(params).dump(4) + "\n");
-  const int code = launch::supervise(plan, file, folder);
-  if (code == 0) print_project(folder);
+  const int code = launch::supervise(plan, cluster, file, folder);
+  if (code == 0 && cluster.node_rank == 0) print_project(folder);
   return code;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <malloc.h>
 
+#include "aitraining/comm/preflight.h"
 #include "aitraining/core/error.h"
 #include "aitraining/core/log.h"
 #include "aitraining/core/phase.h"
@@ -90,6 +91,7 @@ void Session::build_engine() {
   const std::string backend = group_options(params_, rank_, device_).backend;
   log::info("rank={} world={} device={} backend={} threads={}", rank_.rank, rank_.world_size, device_.str(), backend,
             at::get_num_threads());
+  if (params_.preflight == "quick" && group_->size() > 1) preflight();
   auto options = engine_options(params_, backend, device_);
   options.resident_units = resident_units(options);
   engine_ = std::make_unique<engine::Engine>(decoder_->chain(), *group_, options);
@@ -100,6 +102,15 @@ void Session::build_engine() {
   engine_->load(model::base_reader(*source_), [](const ops::ParamGroup& g) { return g.name() != "adapters"; });
   engine_->load(model::adapter_initialiser(static_cast<uint64_t>(params_.seed)),
                 [](const ops::ParamGroup& g) { return g.name() == "adapters"; });
+}
+
+// All ranks measure, the first one tells.
+void Session::preflight() const {
+  enter_phase("checking the connections");
+  const auto found = comm::check_connections(*group_, rank_.local_world_size, std::chrono::seconds(30));
+  if (!first_rank()) return;
+  log::info("{}", found.line());
+  for (const auto& pair : found.slow_pairs()) log::warn("slow connection: {}", pair);
 }
 
 void Session::resume() {

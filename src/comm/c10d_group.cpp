@@ -73,6 +73,17 @@ void C10dGroup::barrier() {
   if (device_.is_cuda()) token.item<float>();
 }
 
+void C10dGroup::send_receive(at::Tensor out, int to, at::Tensor in, int from, std::chrono::milliseconds patience) {
+  constexpr int kTag = 0;  // sharded collectives use those from 1 on
+  std::vector<at::Tensor> outgoing{out}, incoming{in};
+  guarded("send and receive", [&] {
+    auto receiving = backend_->recv(incoming, from, kTag);
+    auto sending = backend_->send(outgoing, to, kTag);
+    receiving->wait(patience);
+    sending->wait(patience);
+  });
+}
+
 void C10dGroup::count_gather(const at::Tensor& out) {
   ++traffic_.all_gathers;
   traffic_.gathered += static_cast<uint64_t>(out.numel());

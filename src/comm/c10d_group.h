@@ -19,6 +19,7 @@ class C10dGroup : public ProcessGroup {
   void broadcast(at::Tensor tensor, int root) override;
   std::vector<at::Tensor> all_gather(const at::Tensor& tensor) override;
   void barrier() override;
+  void send_receive(at::Tensor out, int to, at::Tensor in, int from, std::chrono::milliseconds patience) override;
 
  protected:
   // Collectives of c10d under one name; they keep their tensors until they are done.
