@@ -2,11 +2,13 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "aitraining/core/error.h"
 #include "aitraining/core/files.h"
+#include "aitraining/core/folder_lock.h"
 #include "aitraining/core/log.h"
 #include "aitraining/core/strings.h"
 #include "aitraining/launch/launch.h"
@@ -44,6 +46,15 @@ void make_folder(const std::string& folder) {
   }
 }
 
+// What an interrupted run was writing: never a whole checkpoint or model, and nobody writes now.
+void remove_unfinished(const std::string& folder) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (!entry.path().filename().string().starts_with(".tmp-")) continue;
+    log::info("removing {}, which an interrupted run left unfinished", entry.path().string());
+    fs::remove_all(entry.path());
+  }
+}
+
 // One rank among those that something else started: it prints and writes only when it is the first.
 int train_started_rank(const config::ResolvedConfig& config, const launch::LaunchPlan& plan,
                        const launch::DeviceInventory& devices) {
@@ -77,6 +88,11 @@ int train(config::ResolvedConfig config) {
   params.device = plan.device;  // the ranks take what was decided here
   if (params.launcher) return train_started_rank(config, plan, devices);
   make_folder(folder);
+  std::optional<FolderLock> lock;  // machine 0 keeps it for all of them
+  if (cluster.node_rank == 0) {
+    lock.emplace(folder, "training run");
+    remove_unfinished(folder);
+  }
   if (cluster.node_rank == 0) print_project(folder);
   report(config, plan, devices);
   const std::string file = folder + (cluster.node_rank == 0 ? "/training_params.json"

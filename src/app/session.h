@@ -32,6 +32,10 @@ class Session {
   void check_vocabulary();
   void build_engine();       // process group, decoder, weights
   void preflight() const;
+  void check_resumed() const;
+  void compare_with_resumed() const;
+  std::string data_description() const;
+  std::string base_fingerprint() const;
   void resume();
   void train();
   train::Split split_items(const data::PreparedSplit& prepared) const;

@@ -23,6 +23,11 @@ void C10dGroup::guarded(const char* operation, const std::function<void()>& f) c
     f();
   } catch (const std::exception& e) {
     const std::string text = e.what();
+    if (text.find("imed out") != std::string::npos) {
+      throw PeerLostError(fmt::format("[comm] rank {} of {}: {} got no answer from another rank within {} s "
+                                      "(--ddp-timeout): that rank hangs, is stopped, or cannot be reached.",
+                                      rank_, size_, operation, timeout_.count()));
+    }
     throw PeerLostError(fmt::format(
         "[comm] rank {} of {}: {} failed: {}. Another rank ended or cannot be reached; the first rank that failed "
         "tells the cause.",

@@ -131,6 +131,11 @@ std::string check_master(const TrainingParams& p) {
   return "with several machines, --master-addr must name machine 0, as the others reach it";
 }
 
+std::string check_resume(const TrainingParams& p) {
+  if (!p.resume_from_checkpoint || !p.resume_from_checkpoint->empty()) return {};
+  return "it is empty: give a checkpoint-N folder or auto, or leave the flag out";
+}
+
 std::string check_launcher(const TrainingParams& p) {
   if (!p.launcher || (p.nnodes == 1 && p.node_rank == 0 && !p.nproc_per_node)) return {};
   return fmt::format("{} starts the ranks and counts them: remove --nnodes, --node-rank and "
@@ -154,6 +159,7 @@ constexpr Relation kRelations[] = {
     {"node_rank", Fault::wrong, kEveryTask, check_node_rank},
     {"master_addr", Fault::wrong, kEveryTask, check_master},
     {"launcher", Fault::wrong, kEveryTask, check_launcher},
+    {"resume_from_checkpoint", Fault::wrong, kLlm, check_resume},
     {"rl_reward_model_path", Fault::missing, kLlm, check_reward_model},
     {"rl_reward_model_path", Fault::wrong, kLlm, check_reward_path},
     {"teacher_model", Fault::missing, kLlm, check_teacher},

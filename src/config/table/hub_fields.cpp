@@ -56,7 +56,7 @@ std::vector<Field> launcher_fields() {
        .tasks = kEveryTask,
        .initial = 600,
        .help = "Seconds that ranks wait for each other at the start",
-       .range = {.min = 1}},
+       .range = {.min = 1, .max = 31536000}},
       {.member = &P::preflight,
        .name = "preflight",
        .group = Group::launcher,
