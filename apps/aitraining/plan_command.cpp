@@ -21,6 +21,7 @@ int plan(const config::ResolvedConfig& config, const config::PlanRequest& reques
   if (request.assumed_devices) devices = launch::assume_devices(*request.assumed_devices, devices);
   auto inputs = launch::read_launch_inputs(config.params);
   inputs.task = config.task;
+  launch::apply_cluster(launch::read_cluster(config.params), inputs);
   const auto decided = launch::make_plan(config.params, devices, inputs);
   const auto forecast = forecast::make_forecast(config, devices, decided);
   fmt::print("{}", request.json ? json_text(forecast::to_json(forecast, request.explain))

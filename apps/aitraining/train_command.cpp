@@ -3,11 +3,13 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "aitraining/core/error.h"
 #include "aitraining/core/files.h"
+#include "aitraining/core/folder_lock.h"
 #include "aitraining/core/log.h"
 #include "aitraining/core/strings.h"
 #include "aitraining/launch/environment_report.h"
@@ -53,6 +55,34 @@ void make_folder(const std::string& folder) {
   }
 }
 
+// What an interrupted run was writing: never a whole checkpoint or model, and nobody writes now.
+void remove_unfinished(const std::string& folder) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (!entry.path().filename().string().starts_with(".tmp-")) continue;
+    log::info("removing {}, which an interrupted run left unfinished", entry.path().string());
+    fs::remove_all(entry.path());
+  }
+}
+
+// One rank among those that something else started: it prints and writes only when it is the first.
+int train_started_rank(const config::ResolvedConfig& config, const launch::LaunchPlan& plan,
+                       const launch::DeviceInventory& devices) {
+  const config::TrainingParams& params = config.params;
+  const std::string folder = config::project_folder(params);
+  const launch::RankEnvironment rank = launch::read_started_rank(params);
+  const std::string json = config::to_json(params).dump(4) + "\n";
+  if (rank.rank == 0) {
+    make_folder(folder);
+    print_project(folder);
+    log_environment(devices, folder);
+    report(config, plan, devices);
+    write_file_atomic(folder + "/training_params.json", json);
+  }
+  const int code = launch::run_started_rank(rank, json, plan.threads_per_rank);
+  if (code == 0 && rank.rank == 0) print_project(folder);
+  return code;
+}
+
 }  // namespace
 
 int train(config::ResolvedConfig config) {
@@ -60,19 +90,29 @@ int train(config::ResolvedConfig config) {
   const std::string folder = config::project_folder(params);
   check_before_launch(params);
   const launch::DeviceInventory devices = launch::probe_devices();
+  const launch::Cluster cluster = launch::read_cluster(params);
   launch::LaunchInputs inputs = launch::read_launch_inputs(params);
   inputs.task = config.task;
+  launch::apply_cluster(cluster, inputs);
   const launch::LaunchPlan plan = launch::make_plan(params, devices, inputs);
   params.device = plan.device;  // the ranks take what was decided here
-  make_folder(folder);
-  print_project(folder);
-  log_environment(devices, folder);
-  report(config, plan, devices);
-  const std::string file = folder + "/training_params.json";
-  write_file_atomic(file, config::to_json(params).dump(4) + "\n");
   launch::export_environment(plan);
-  const int code = launch::supervise(plan, file, folder);
-  if (code == 0) print_project(folder);
+  if (params.launcher) return train_started_rank(config, plan, devices);
+  make_folder(folder);
+  std::optional<FolderLock> lock;  // machine 0 keeps it for all of them
+  if (cluster.node_rank == 0) {
+    lock.emplace(folder, "training run");
+    remove_unfinished(folder);
+    print_project(folder);
+    log_environment(devices, folder);
+  }
+  report(config, plan, devices);
+  const std::string file = folder + (cluster.node_rank == 0 ? "/training_params.json"
+                                                            : fmt::format("/logs/machine{}.json", cluster.node_rank));
+  fs::create_directories(fs::path(file).parent_path());
+  write_file_atomic(file, config::to_json(params).dump(4) + "\n");
+  const int code = launch::supervise(plan, cluster, file, folder);
+  if (code == 0 && cluster.node_rank == 0) print_project(folder);
   return code;
 }
 

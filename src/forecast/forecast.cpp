@@ -109,8 +109,8 @@ Forecast make_forecast(const config::ResolvedConfig& config, const launch::Devic
   } catch (const UserError& e) {
     out.model_problem = e.what();
   }
-  const data::BatchShape shape{params.batch_size, params.gradient_accumulation, plan.ranks};
-  out.rows_per_update = params.batch_size * params.gradient_accumulation * plan.ranks;
+  const data::BatchShape shape{params.batch_size, params.gradient_accumulation, plan.world_size()};
+  out.rows_per_update = params.batch_size * params.gradient_accumulation * plan.world_size();
   const int64_t per_epoch = data::updates_per_epoch(out.rows.value_or(kExampleRows), shape);
   out.updates = out.rows ? per_epoch * params.epochs : per_epoch;
   return out;

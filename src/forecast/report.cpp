@@ -34,20 +34,24 @@ std::string device_text(const Forecast& f) {
   return fmt::format("cuda ({})", join(f.devices.names, ", "));
 }
 
+std::string machines_text(const Forecast& f) {
+  return f.plan.nnodes > 1 ? fmt::format(" on each of {} machines,", f.plan.nnodes) : "";
+}
+
 std::string launch_text(const Forecast& f) {
   const auto& params = f.config.params;
   std::string text = "Launch\n";
   text +=
       line("task", fmt::format("{}, trainer {}", config::task_name(f.config.task), params.trainer));
-  text += line("ranks", fmt::format("{} on {}, {} thread(s) each", f.plan.ranks, device_text(f),
-                                    f.plan.threads_per_rank));
+  text += line("ranks", fmt::format("{}{} on {}, {} thread(s) each", f.plan.ranks, machines_text(f),
+                                    device_text(f), f.plan.threads_per_rank));
   text += line("engine", f.plan.engine);
   if (f.plan.engine == "ddp") text += line("", "ddp_find_unused_parameters False");
   text += line("precision", fmt::format("{} ({})", f.plan.precision, f.plan.precision_reason));
   text += line(
       "effective batch",
       fmt::format("{} rows x {} accumulation x {} rank(s) = {} rows an update", params.batch_size,
-                  params.gradient_accumulation, f.plan.ranks, f.rows_per_update));
+                  params.gradient_accumulation, f.plan.world_size(), f.rows_per_update));
   text += line("updates", f.rows ? fmt::format("{} ({} rows, {} epoch(s))", human_count(f.updates),
                                                human_count(*f.rows), params.epochs)
                                  : fmt::format("{} per 1000 rows and epoch", f.updates));
@@ -129,10 +133,12 @@ Json device_json(const launch::Gpu& gpu) {
 
 Json rank_environments(const Forecast& f) {
   Json all = Json::array();
+  // Those of this machine.
+  const auto first = static_cast<int>(f.config.params.node_rank) * f.plan.ranks;
   for (int rank = 0; rank < f.plan.ranks; ++rank) {
-    Json one{{"RANK", std::to_string(rank)},
+    Json one{{"RANK", std::to_string(first + rank)},
              {"LOCAL_RANK", std::to_string(rank)},
-             {"WORLD_SIZE", std::to_string(f.plan.ranks)},
+             {"WORLD_SIZE", std::to_string(f.plan.world_size())},
              {"LOCAL_WORLD_SIZE", std::to_string(f.plan.ranks)},
              {"OMP_NUM_THREADS", std::to_string(f.plan.threads_per_rank)}};
     for (const auto& [name, value] : f.plan.environment) one[name] = value;
@@ -174,7 +180,9 @@ Json to_json(const Forecast& f, bool explain) {
   for (const std::string& note : f.config.notes) notes.push_back(note);
   Json all{{"task", config::task_name(f.config.task)},
            {"trainer", params.trainer},
-           {"ranks", f.plan.ranks},
+           {"ranks", f.plan.world_size()},
+           {"nnodes", f.plan.nnodes},
+           {"ranks_per_node", f.plan.ranks},
            {"device", f.plan.device},
            {"engine", f.plan.engine},
            {"precision", f.plan.precision},

@@ -40,7 +40,7 @@ bool smaller_batch(Candidate& c) {
 }
 
 bool shard(Candidate& c) {
-  if (c.plan.ranks < 2 || c.plan.engine == "zero3") return false;
+  if (c.plan.world_size() < 2 || c.plan.engine == "zero3") return false;
   c.plan.engine = "zero3";
   c.flags.emplace_back("--distributed-backend zero3");
   return true;
@@ -99,7 +99,7 @@ RunSetup setup_of(const config::TrainingParams& params, const launch::LaunchPlan
   if (params.peft) lora = Lora{params.lora_r, params.target_modules};
   setup.shape = shape_of(model, lora);
   setup.engine = plan.engine;
-  setup.ranks = plan.ranks;
+  setup.ranks = plan.world_size();
   setup.cuda = plan.device == "cuda";
   setup.bf16 = plan.precision == "bf16";
   setup.peft = params.peft;

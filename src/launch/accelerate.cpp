@@ -69,6 +69,12 @@ Words accelerate_command(const LaunchPlan& plan, const config::TrainingParams& p
   return words;
 }
 
+void apply_cluster(const Cluster& cluster, LaunchInputs& inputs) {
+  inputs.nnodes = cluster.nnodes;
+  if (!inputs.forced_processes) inputs.forced_processes = cluster.ranks_here;
+  inputs.notes.insert(inputs.notes.end(), cluster.notes.begin(), cluster.notes.end());
+}
+
 void export_environment(const LaunchPlan& plan) {
   for (const auto& [name, value] : plan.environment) ::setenv(name.c_str(), value.c_str(), 0);
 }

@@ -8,6 +8,8 @@
 namespace aitraining::launch {
 namespace {
 
+constexpr int kMostRanksPerCore = 16;
+
 std::string device_sentence(const DeviceInventory& devices) {
   if (devices.cuda_devices > 0) return fmt::format("{} visible GPU(s)", devices.cuda_devices);
   return devices.driver.empty()
@@ -40,6 +42,13 @@ int choose_ranks(const std::string& device, const DeviceInventory& devices,
         "ask for {} "
         "or less (--nproc-per-node), or use --device cpu",
         forced, devices.cuda_devices, devices.cuda_devices);
+  }
+  if (device == "cpu" && forced > kMostRanksPerCore * devices.cores) {
+    throw UserError(
+        "{} ranks were asked for on {} core(s): more than {} a core only stop each other. Ask for "
+        "fewer "
+        "(--nproc-per-node)",
+        forced, devices.cores, kMostRanksPerCore);
   }
   if (device == "cpu" && forced > devices.cores) {
     notes.push_back(fmt::format("{} ranks on {} core(s): ranks share cores, which is slow", forced,
@@ -83,15 +92,20 @@ std::string default_backend(const config::TrainingParams& params, config::Task t
 
 void choose_engine(const config::TrainingParams& params, const LaunchInputs& inputs,
                    LaunchPlan& plan) {
+  const int ranks = plan.world_size();
   std::string backend =
-      params.distributed_backend.value_or(default_backend(params, inputs.task, plan.ranks));
+      params.distributed_backend.value_or(default_backend(params, inputs.task, ranks));
   if (backend == "deepspeed") backend = "zero3";
-  plan.engine = plan.ranks == 1 ? "single" : backend;
-  if (plan.ranks == 1 && backend != "ddp") {
+  plan.engine = ranks == 1 ? "single" : backend;
+  if (ranks == 1 && backend != "ddp") {
     plan.notes.push_back(fmt::format(
         "distributed_backend {}: one rank has nobody to share with; zero3 and zero2 take "
         "effect from two ranks on (--nproc-per-node)",
         params.distributed_backend.value_or(backend)));
+  }
+  if (plan.engine == "zero3" && params.check_replicas && !params.peft) {
+    plan.notes.emplace_back(
+        "check_replicas has nothing to compare: under zero3 no weight is on two ranks");
   }
 }
 
@@ -141,9 +155,8 @@ void choose_environment(const config::TrainingParams& params, const DeviceInvent
   if (plan.device == "cuda" && plan.ranks > 1 && lacks_peer_access(devices)) {
     variables["NCCL_P2P_DISABLE"] = variables["NCCL_IB_DISABLE"] = "1";
     plan.notes.emplace_back(
-        "Using RTX 4000 series which doesn't support faster communication speedups. Ensuring P2P "
-        "and "
-        "IB communications are disabled.");
+        "Using RTX 4000 series which doesn't support faster communication speedups. "
+        "Ensuring P2P and IB communications are disabled.");
   }
 }
 
@@ -153,6 +166,7 @@ LaunchPlan make_plan(const config::TrainingParams& params, const DeviceInventory
                      const LaunchInputs& inputs) {
   LaunchPlan plan;
   plan.notes = inputs.notes;
+  plan.nnodes = inputs.nnodes;
   plan.device = choose_device(params, devices, inputs, plan.notes);
   plan.ranks = choose_ranks(plan.device, devices, inputs, plan.notes);
   choose_engine(params, inputs, plan);

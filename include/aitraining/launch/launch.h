@@ -18,13 +18,17 @@ struct RankEnvironment {
   std::string master_addr = "127.0.0.1";
   int master_port = 0;
   int store_listen_fd = -1;  // rank 0: the listening socket that the parent opened for the store
+  bool store_elsewhere = false;  // torchrun's agent serves the store
+  std::string store_prefix;      // of its keys, after a restart by torchrun
 };
 // Read in a rank process; UserError when incomplete.
 RankEnvironment read_rank_environment();
 
 // The decision of the launcher. A pure function of its arguments, table-tested.
 struct LaunchPlan {
-  int ranks = 1;
+  int ranks = 1;   // on this machine
+  int nnodes = 1;  // machines; each is taken to have as many ranks
+  int world_size() const { return ranks * nnodes; }
   std::string device = "cpu";  // cpu, cuda
   std::string engine = "ddp";  // single, ddp, zero2, zero3
   std::string precision = "fp32", precision_reason;
@@ -41,7 +45,9 @@ struct LaunchInputs {
   std::optional<int>
       forced_processes;  // AUTOTRAIN_FORCE_NUM_PROCESSES or --nproc-per-node; 0 or less: CPU
   std::vector<std::string> notes{};  // about ignored or deprecated variables; taken into the plan's
-  config::Task task = config::Task::llm;  // the caller's to set
+  // The caller's to set:
+  config::Task task = config::Task::llm;
+  int nnodes = 1;
 };
 LaunchPlan make_plan(const config::TrainingParams& params, const DeviceInventory& devices,
                      const LaunchInputs& inputs);
@@ -53,13 +59,33 @@ std::vector<std::string> accelerate_command(const LaunchPlan& plan,
 // Sets the plan's variables in this process, for the ranks to inherit; what is set already stays.
 void export_environment(const LaunchPlan& plan);
 
+// This machine among those of a run.
+struct Cluster {
+  int nnodes = 1, node_rank = 0;
+  std::string master_addr = "127.0.0.1";
+  int master_port = 0;             // 0: any free one
+  std::optional<int> ranks_here;   // what accelerate's file says
+  std::vector<std::string> notes;
+};
+// Into `inputs`: what the machines decide.
+void apply_cluster(const Cluster& cluster, LaunchInputs& inputs);
+// From the flags; where they name one machine only, from accelerate's default configuration file if that names more.
+// UserError for a file that contradicts itself.
+Cluster read_cluster(const config::TrainingParams& params);
+
+// `--launcher torchrun|slurm|mpi`: which rank the launcher made of this process, from its variables. UserError naming the
+// variable that is missing.
+RankEnvironment read_started_rank(const config::TrainingParams& params);
+// Runs this process as that rank. `params_json`: what training_params.json would hold. Returns the exit code.
+int run_started_rank(const RankEnvironment& rank, const std::string& params_json, int threads);
+
 // Exit code of a rank whose only trouble is that another one went away: the supervisor then looks
 // for the other one.
 inline constexpr int kExitPeerLost = 3;
 
 // Starts the ranks (own executable, `--run-rank FILE`), waits, ends all when one fails. Returns the
 // exit code. One rank: runs in this process through `run_rank`, no child.
-int supervise(const LaunchPlan& plan, const std::string& params_file,
+int supervise(const LaunchPlan& plan, const Cluster& cluster, const std::string& params_file,
               const std::string& project_folder);
 
 // Loads the training library and LibTorch into this process and runs one rank. Returns the exit
