@@ -8,6 +8,7 @@
 #include "aitraining/config/config.h"
 #include "aitraining/core/error.h"
 #include "aitraining/launch/launch.h"
+#include "plan_command.h"
 #include "train_command.h"
 
 namespace aitraining {
@@ -41,6 +42,10 @@ int run(int argc, char** argv) {
       return launch::run_tool_in_process(command.tool_request);
     case Kind::train:
       return train(std::move(command.config));
+    case Kind::plan:
+      return plan(command.config, command.plan);
+    case Kind::environment:
+      return print_environment(command.environment);
   }
   throw BugError("[bug] a command without an action");
 }

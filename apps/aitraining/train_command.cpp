@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include "aitraining/core/folder_lock.h"
 #include "aitraining/core/log.h"
 #include "aitraining/core/strings.h"
+#include "aitraining/launch/environment_report.h"
 #include "aitraining/launch/launch.h"
 #include "front_check.h"
 
@@ -35,6 +37,13 @@ void report(const config::ResolvedConfig& config, const launch::LaunchPlan& plan
             plan.ranks, plan.device,
             plan.device == "cuda" ? fmt::format(" ({})", join(devices.names, ", ")) : "",
             plan.engine, plan.precision, plan.precision_reason, plan.threads_per_rank);
+}
+
+// Into the log alone: it is for whoever reads it after a failure.
+void log_environment(const launch::DeviceInventory& devices, const std::string& folder) {
+  std::ofstream file(folder + "/autotrain.log", std::ios::app);
+  file << "environment, as `aitraining env` and `accelerate env` show it:\n"
+       << launch::environment_text(launch::describe_environment(AITRAINING_VERSION, devices));
 }
 
 void make_folder(const std::string& folder) {
@@ -65,6 +74,7 @@ int train_started_rank(const config::ResolvedConfig& config, const launch::Launc
   if (rank.rank == 0) {
     make_folder(folder);
     print_project(folder);
+    log_environment(devices, folder);
     report(config, plan, devices);
     write_file_atomic(folder + "/training_params.json", json);
   }
@@ -82,18 +92,20 @@ int train(config::ResolvedConfig config) {
   const launch::DeviceInventory devices = launch::probe_devices();
   const launch::Cluster cluster = launch::read_cluster(params);
   launch::LaunchInputs inputs = launch::read_launch_inputs(params);
-  if (!inputs.forced_processes) inputs.forced_processes = cluster.ranks_here;
-  inputs.notes.insert(inputs.notes.end(), cluster.notes.begin(), cluster.notes.end());
+  inputs.task = config.task;
+  launch::apply_cluster(cluster, inputs);
   const launch::LaunchPlan plan = launch::make_plan(params, devices, inputs);
   params.device = plan.device;  // the ranks take what was decided here
+  launch::export_environment(plan);
   if (params.launcher) return train_started_rank(config, plan, devices);
   make_folder(folder);
   std::optional<FolderLock> lock;  // machine 0 keeps it for all of them
   if (cluster.node_rank == 0) {
     lock.emplace(folder, "training run");
     remove_unfinished(folder);
+    print_project(folder);
+    log_environment(devices, folder);
   }
-  if (cluster.node_rank == 0) print_project(folder);
   report(config, plan, devices);
   const std::string file = folder + (cluster.node_rank == 0 ? "/training_params.json"
                                                             : fmt::format("/logs/machine{}.json", cluster.node_rank));
