@@ -8,7 +8,7 @@
 #include "aitraining/config/config.h"
 #include "aitraining/core/error.h"
 #include "aitraining/launch/launch.h"
-#include "train_command.h"
+#include "aitraining/project/training.h"
 
 namespace aitraining {
 namespace {
@@ -40,7 +40,9 @@ int run(int argc, char** argv) {
     case Kind::tool:
       return launch::run_tool_in_process(command.tool_request);
     case Kind::train:
-      return train(std::move(command.config));
+      return project::run(project::prepare(std::move(command.config)));
+    case Kind::job:
+      return project::run_job(std::move(command.config));
   }
   throw BugError("[bug] a command without an action");
 }

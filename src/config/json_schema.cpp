@@ -59,6 +59,7 @@ Json field_schema(const Field& field) {
   if (!field.missing.empty()) schema["minLength"] = 1;
   if (field.map()) schema["additionalProperties"] = Json{{"type", "string"}};
   if (field.trainers != "all") schema["x-trainers"] = split(field.trainers, ',');
+  if (!field.also_called.empty()) schema["x-also-called"] = field.also_called;
   schema["x-group"] = group_title(field.group);
   if (!field.available()) schema["x-not-in-this-build"] = unavailable_text(field);
   return schema;

@@ -188,4 +188,15 @@ ResolvedConfig resolve(const TaskWord& word, const std::vector<std::string>& arg
   return std::move(draft.config);
 }
 
+ResolvedConfig resolve_values(const nlohmann::ordered_json& values, const std::string& origin,
+                              Task task) {
+  Draft draft(task);
+  apply_values(values, origin, draft);
+  read_environment(draft);
+  collect_problems(draft);
+  throw_problems(ordered_problems({origin, {}}, {}, draft));
+  finish(draft);
+  return std::move(draft.config);
+}
+
 }  // namespace aitraining::config

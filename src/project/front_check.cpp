@@ -1,4 +1,4 @@
-#include "front_check.h"
+#include "aitraining/project/front_check.h"
 
 #include <filesystem>
 
@@ -6,7 +6,7 @@
 #include "aitraining/core/error.h"
 #include "aitraining/data/sft.h"
 
-namespace aitraining {
+namespace aitraining::project {
 namespace fs = std::filesystem;
 namespace {
 
@@ -54,4 +54,4 @@ void check_before_launch(const config::TrainingParams& params) {
   if (params.valid_split) check_split(params, *params.valid_split, "validation");
 }
 
-}  // namespace aitraining
+}  // namespace aitraining::project

@@ -1,5 +1,8 @@
-#include "train_command.h"
+#include "aitraining/project/training.h"
 
+#include <sys/prctl.h>
+
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 
@@ -9,10 +12,9 @@
 #include "aitraining/core/files.h"
 #include "aitraining/core/log.h"
 #include "aitraining/core/strings.h"
-#include "aitraining/launch/launch.h"
-#include "front_check.h"
+#include "aitraining/project/front_check.h"
 
-namespace aitraining {
+namespace aitraining::project {
 namespace fs = std::filesystem;
 namespace {
 
@@ -46,22 +48,32 @@ void make_folder(const std::string& folder) {
 
 }  // namespace
 
-int train(config::ResolvedConfig config) {
-  config::TrainingParams& params = config.params;
-  const std::string folder = config::project_folder(params);
+PreparedTraining prepare(config::ResolvedConfig config) {
+  PreparedTraining training{.config = std::move(config), .folder = {}, .devices = {}, .plan = {}};
+  config::TrainingParams& params = training.config.params;
+  training.folder = config::project_folder(params);
   check_before_launch(params);
-  const launch::DeviceInventory devices = launch::probe_devices();
-  const launch::LaunchPlan plan =
-      launch::make_plan(params, devices, launch::read_launch_inputs(params));
-  params.device = plan.device;  // the ranks take what was decided here
-  make_folder(folder);
-  print_project(folder);
-  report(config, plan, devices);
-  const std::string file = folder + "/training_params.json";
-  write_file_atomic(file, config::to_json(params).dump(4) + "\n");
-  const int code = launch::supervise(plan, file, folder);
-  if (code == 0) print_project(folder);
+  training.devices = launch::probe_devices();
+  training.plan =
+      launch::make_plan(params, training.devices, launch::read_launch_inputs(params));
+  params.device = training.plan.device;  // the ranks take what was decided here
+  return training;
+}
+
+int run(PreparedTraining training) {
+  make_folder(training.folder);
+  print_project(training.folder);
+  report(training.config, training.plan, training.devices);
+  const std::string file = training.folder + "/training_params.json";
+  write_file_atomic(file, config::to_json(training.config.params).dump(4) + "\n");
+  const int code = launch::supervise(training.plan, file, training.folder);
+  if (code == 0) print_project(training.folder);
   return code;
 }
 
-}  // namespace aitraining
+int run_job(config::ResolvedConfig config) {
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  return run(prepare(std::move(config)));
+}
+
+}  // namespace aitraining::project
