@@ -38,7 +38,7 @@ class AutoTrainProject {
   // runs `aitraining` and returns its process id, the job id, after it has ended well. Its files are
   // those of the command line. The executable is AITRAINING_BIN, else the one beside this program,
   // else the first on PATH. TrainingFailed; EnvironmentError when it cannot be started.
-  // SIGINT at the terminal reaches the training too; when this process ends, the training ends.
+  // When this process ends, for example by Ctrl-C, the training ends too.
   int create();
 
  private:

@@ -1,5 +1,6 @@
 #include "job.h"
 
+#include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -58,13 +59,21 @@ pid_t spawn(const std::string& executable, const TextFile& input,
     result.push_back(nullptr);
     return result;
   };
+  // A session and a signal mask of its own: the terminal's signals reach it through this program.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, input.descriptor(), STDIN_FILENO);
   pid_t pid = 0;
-  const int code = ::posix_spawn(&pid, executable.c_str(), &actions, nullptr,
+  const int code = ::posix_spawn(&pid, executable.c_str(), &actions, &attributes,
                                  pointers(arguments).data(), pointers(variables).data());
   posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
   if (code != 0)
     throw EnvironmentError("cannot start {}: {}", executable, std::strerror(code));
   return pid;
