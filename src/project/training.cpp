@@ -25,6 +25,9 @@ void print_project(const std::string& folder) {
 
 void report(const config::ResolvedConfig& config, const launch::LaunchPlan& plan,
             const launch::DeviceInventory& devices) {
+  // In the reference's words; other trainers are refused before.
+  log::info("Starting {} training...",
+            config.params.trainer == "default" ? "default/generic CLM" : "SFT");
   std::string settings(trim(config::describe(config)));
   for (size_t at = 0; (at = settings.find('\n', at)) != std::string::npos;)
     settings.replace(at, 1, ", ");
