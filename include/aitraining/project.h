@@ -35,9 +35,9 @@ class AutoTrainProject {
                             bool process = true);
 
   // Checks everything as the command line does (UserError with all problems, nothing written), then
-  // runs `aitraining` and returns its process id, the job id, after it has ended well. Its files are
-  // those of the command line. The executable is AITRAINING_BIN, else the one beside this program,
-  // else the first on PATH. TrainingFailed; EnvironmentError when it cannot be started.
+  // runs `aitraining` and returns its process id, the job id, after it has ended well. Its files
+  // are those of the command line. The executable is AITRAINING_BIN, else the one beside this
+  // program, else the first on PATH. TrainingFailed; EnvironmentError when it cannot be started.
   // When this process ends, for example by Ctrl-C, the training ends too.
   int create();
 

@@ -82,8 +82,9 @@ void apply_values(const Json& values, const std::string& origin, Draft& draft) {
   for (const auto& [key, value] : values.items()) {
     const Field* field = draft.field(key);
     if (!field) {
-      draft.problems.push_back(fmt::format("{}: unknown parameter '{}'{}", origin, key,
-                                           did_you_mean(nearest_parameters(key, draft.config.task))));
+      draft.problems.push_back(
+          fmt::format("{}: unknown parameter '{}'{}", origin, key,
+                      did_you_mean(nearest_parameters(key, draft.config.task))));
       continue;
     }
     const Place place{{Origin::file, origin}, origin + "." + key};

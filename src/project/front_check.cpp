@@ -38,8 +38,10 @@ void check_project(const config::TrainingParams& params) {
   const fs::path project = fs::weakly_canonical(config::project_folder(params));
   const auto refuse_same = [&](const std::string& input, const char* word, const char* flag) {
     if (fs::weakly_canonical(fs::absolute(input)) != project) return;
-    throw UserError("--project-name: {} is the {} folder ({}); its files would be overwritten. Choose another name.",
-                    project.string(), word, flag);
+    throw UserError(
+        "--project-name: {} is the {} folder ({}); its files would be overwritten. Choose another "
+        "name.",
+        project.string(), word, flag);
   };
   refuse_same(params.model, "model", "--model");
   refuse_same(params.data_path, "data", "--data-path");

@@ -74,8 +74,7 @@ pid_t spawn(const std::string& executable, const TextFile& input,
                                  pointers(arguments).data(), pointers(variables).data());
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
-  if (code != 0)
-    throw EnvironmentError("cannot start {}: {}", executable, std::strerror(code));
+  if (code != 0) throw EnvironmentError("cannot start {}: {}", executable, std::strerror(code));
   return pid;
 }
 

@@ -57,8 +57,7 @@ PreparedTraining prepare(config::ResolvedConfig config) {
   training.folder = config::project_folder(params);
   check_before_launch(params);
   training.devices = launch::probe_devices();
-  training.plan =
-      launch::make_plan(params, training.devices, launch::read_launch_inputs(params));
+  training.plan = launch::make_plan(params, training.devices, launch::read_launch_inputs(params));
   params.device = training.plan.device;  // the ranks take what was decided here
   return training;
 }

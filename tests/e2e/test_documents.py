@@ -43,7 +43,7 @@ def text_of(language, name):
 
 
 def in_place(words, place, project, env):
-    env = environment({"PATH": f"{place / 'bin'}:{os.environ['PATH']}", **env})
+    env = environment({"PATH": f"{place / 'bin'}:{os.environ['PATH']}", "CUDA_VISIBLE_DEVICES": "", **env})
     done = subprocess.run(words, cwd=place, env=env, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
     return Result(done.returncode, done.stdout, done.stderr, place / project, words)
 

@@ -31,11 +31,14 @@ class Values : public ConfigTest {
 };
 
 TEST_F(Values, AreThoseOfTheCommandLine) {
-  const ResolvedConfig by_values =
-      accepted({{"lr", 1}, {"peft", true}, {"target_modules", {"q_proj", "v_proj"}},
-                {"valid_split", nullptr}, {"mixed_precision", "no"}, {"padding", nullptr}});
-  const ResolvedConfig by_flags =
-      resolved(llm({"--lr", "1", "--peft", "--target-modules", "q_proj,v_proj", "--padding", "none"}));
+  const ResolvedConfig by_values = accepted({{"lr", 1},
+                                             {"peft", true},
+                                             {"target_modules", {"q_proj", "v_proj"}},
+                                             {"valid_split", nullptr},
+                                             {"mixed_precision", "no"},
+                                             {"padding", nullptr}});
+  const ResolvedConfig by_flags = resolved(
+      llm({"--lr", "1", "--peft", "--target-modules", "q_proj,v_proj", "--padding", "none"}));
   EXPECT_EQ(to_json(by_values.params), to_json(by_flags.params));
   EXPECT_EQ(by_values.origin("lr").text(), "params");
   EXPECT_EQ(by_values.origin("seed").text(), "default");
@@ -43,8 +46,13 @@ TEST_F(Values, AreThoseOfTheCommandLine) {
 }
 
 TEST_F(Values, EveryProblemIsNamed) {
-  const std::string message = refused({{"lr", "fast"}, {"batch_size", 0}, {"peft", 1}, {"epochs", 1.5},
-                                       {"learning_rate", 1}, {"bacth_size", 2}, {"lora_r", {1, 2}},
+  const std::string message = refused({{"lr", "fast"},
+                                       {"batch_size", 0},
+                                       {"peft", 1},
+                                       {"epochs", 1.5},
+                                       {"learning_rate", 1},
+                                       {"bacth_size", 2},
+                                       {"lora_r", {1, 2}},
                                        {"target_modules", {1, 2}}});
   EXPECT_HAS(message, "8 problems");
   EXPECT_HAS(message, "params.lr: 'fast' is not a number");
@@ -58,13 +66,15 @@ TEST_F(Values, EveryProblemIsNamed) {
 }
 
 TEST_F(Values, WhatIsNotThereIsRefusedAsFromTheCommandLine) {
-  EXPECT_HAS(refused({{"quantization", "int4"}, {"peft", true}}), "not supported yet in this build: quantization");
+  EXPECT_HAS(refused({{"quantization", "int4"}, {"peft", true}}),
+             "not supported yet in this build: quantization");
   EXPECT_HAS(refused({{"trainer", "dpo"}}), "prompt_text_column");
   try {
     resolve_values(Json::object(), "params");
     FAIL() << "accepted";
   } catch (const UserError& e) {
-    for (const char* said : {"Model must be specified", "Data path must be specified", "Project name must be specified"})
+    for (const char* said : {"Model must be specified", "Data path must be specified",
+                             "Project name must be specified"})
       EXPECT_HAS(e.what(), said);
   }
 }
@@ -79,8 +89,8 @@ TEST_F(Values, ChangedOnesMakeTheSameParametersAgain) {
   params.packing = false;
   params.token = "hf_x";
   const Json all = changed_values(params, Secrets::kept);
-  const nlohmann::json expected{{"model", "m"}, {"data_path", "d"}, {"project_name", "/p"},
-                                {"packing", false}, {"lr", 1e-3}, {"token", "hf_x"}};
+  const nlohmann::json expected{{"model", "m"},     {"data_path", "d"}, {"project_name", "/p"},
+                                {"packing", false}, {"lr", 1e-3},       {"token", "hf_x"}};
   EXPECT_EQ(nlohmann::json(all), expected);
   EXPECT_FALSE(changed_values(params, Secrets::left_out).contains("token"));
   const TrainingParams again = resolve_values(all, "params").params;
@@ -113,7 +123,8 @@ TEST_F(Values, AJobReadsThemFromStandardInput) {
   const Command command = job(R"({"model":"m","data_path":"d","project_name":"p","lora_r":4})");
   EXPECT_EQ(command.kind, Command::Kind::job);
   EXPECT_EQ(command.config.params.lora_r, 4);
-  for (const char* text : {"", "[1]", "{\"model\":", "{} {}"}) EXPECT_THROW(job(text), UserError) << text;
+  for (const char* text : {"", "[1]", "{\"model\":", "{} {}"})
+    EXPECT_THROW(job(text), UserError) << text;
   EXPECT_HAS(refusal({"--run-job", "file"}), "takes no argument");
   ::dup2(saved, STDIN_FILENO);
   ::close(saved);

@@ -26,8 +26,8 @@ std::string content(const fs::path& file) {
 class Project : public ::testing::Test {
  protected:
   void SetUp() override {
-    for (const char* name : {"HF_TOKEN", "HF_USERNAME", "WANDB_API_KEY", "AUTOTRAIN_PROJECTS_DIR", "AITRAINING_BIN",
-                             "AUTOTRAIN_FORCE_NUM_PROCESSES"})
+    for (const char* name : {"HF_TOKEN", "HF_USERNAME", "WANDB_API_KEY", "AUTOTRAIN_PROJECTS_DIR",
+                             "AITRAINING_BIN", "AUTOTRAIN_FORCE_NUM_PROCESSES"})
       unsetenv(name);
     std::string pattern = (fs::temp_directory_path() / "aitraining-project-XXXXXX").string();
     ASSERT_NE(mkdtemp(pattern.data()), nullptr);
@@ -47,9 +47,7 @@ class Project : public ::testing::Test {
     fs::permissions(file, fs::perms::owner_all);
     return file;
   }
-  void use(const std::string& last) const {
-    setenv("AITRAINING_BIN", executable(last).c_str(), 1);
-  }
+  void use(const std::string& last) const { setenv("AITRAINING_BIN", executable(last).c_str(), 1); }
   LLMTrainingParams params() const {
     LLMTrainingParams p;
     p.model = (folder_ / "model").string();
@@ -69,8 +67,11 @@ TEST_F(Project, StartsAJobAndReturnsItsId) {
   EXPECT_EQ(content(folder_ / "words"), "--run-job\n");
   EXPECT_EQ(content(folder_ / "pid"), std::to_string(job) + "\n");
   const auto values = nlohmann::json::parse(content(folder_ / "input"));
-  EXPECT_EQ(values, (nlohmann::json{{"model", p.model}, {"data_path", p.data_path},
-                                    {"project_name", p.project_name}, {"device", "cpu"}, {"lora_r", 8}}));
+  EXPECT_EQ(values, (nlohmann::json{{"model", p.model},
+                                    {"data_path", p.data_path},
+                                    {"project_name", p.project_name},
+                                    {"device", "cpu"},
+                                    {"lora_r", 8}}));
 }
 
 TEST_F(Project, SecretsGoByTheEnvironmentAlone) {
@@ -88,7 +89,8 @@ TEST_F(Project, SecretsGoByTheEnvironmentAlone) {
 }
 
 TEST_F(Project, AFailureHasTheExitCode) {
-  for (const auto& [last, code] : {std::pair("exit 1", 1), {"exit 3", 3}, {"kill -TERM $$", 128 + SIGTERM}}) {
+  for (const auto& [last, code] :
+       {std::pair("exit 1", 1), {"exit 3", 3}, {"kill -TERM $$", 128 + SIGTERM}}) {
     use(last);
     try {
       AutoTrainProject(params()).create();
@@ -102,7 +104,8 @@ TEST_F(Project, AFailureHasTheExitCode) {
 
 TEST_F(Project, IsRefusedBeforeAnythingIsStarted) {
   use("exit 0");
-  const auto refusal = [&](auto change, const std::string& backend = "local", bool process = true) -> std::string {
+  const auto refusal = [&](auto change, const std::string& backend = "local",
+                           bool process = true) -> std::string {
     LLMTrainingParams p = params();
     change(p);
     try {
@@ -113,7 +116,8 @@ TEST_F(Project, IsRefusedBeforeAnythingIsStarted) {
     }
   };
   const auto nothing = [](LLMTrainingParams&) {};
-  EXPECT_NE(refusal(nothing, "spaces-a10g").find("Invalid backend: spaces-a10g"), std::string::npos);
+  EXPECT_NE(refusal(nothing, "spaces-a10g").find("Invalid backend: spaces-a10g"),
+            std::string::npos);
   EXPECT_NE(refusal(nothing, "local", false).find("process = false"), std::string::npos);
   const std::string both = refusal([](LLMTrainingParams& p) {
     p.lr = -1;
@@ -121,8 +125,10 @@ TEST_F(Project, IsRefusedBeforeAnythingIsStarted) {
   });
   EXPECT_NE(both.find("LLMTrainingParams.lr: -1.0 is out of range"), std::string::npos) << both;
   EXPECT_NE(both.find("Invalid trainer 'sfx'"), std::string::npos) << both;
-  EXPECT_NE(refusal([](LLMTrainingParams& p) { p.data_path = "/nowhere"; }).find("/nowhere"), std::string::npos);
-  EXPECT_NE(refusal([](LLMTrainingParams& p) { p.mixed_precision = "fp16"; }).find("fp16"), std::string::npos);
+  EXPECT_NE(refusal([](LLMTrainingParams& p) { p.data_path = "/nowhere"; }).find("/nowhere"),
+            std::string::npos);
+  EXPECT_NE(refusal([](LLMTrainingParams& p) { p.mixed_precision = "fp16"; }).find("fp16"),
+            std::string::npos);
   EXPECT_FALSE(fs::exists(folder_ / "words"));
   EXPECT_FALSE(fs::exists(folder_ / "project"));
 }
