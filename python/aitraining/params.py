@@ -387,6 +387,29 @@ class LLMTrainingParams(KnownNames, other_names=ALSO_CALLED):
 
     # Ranks on this machine; unset: one per visible GPU, one on CPU
     nproc_per_node: int | None = None
+    # Machines of this run; the command is started on each, with the same --nproc-per-node
+    nnodes: int = 1
+    # Machines of this run; the command is started on each, with the same --nproc-per-node
+    num_machines: int = 1
+    # Number of this machine, from 0; the first one holds the project folder
+    node_rank: int = 0
+    # Number of this machine, from 0; the first one holds the project folder
+    machine_rank: int = 0
+    # Address of machine 0, as the others reach it
+    master_addr: str | None = None
+    # Address of machine 0, as the others reach it
+    main_process_ip: str | None = None
+    # Port on machine 0 where ranks meet; unset: 29500 with several machines, else any free one
+    master_port: int | None = None
+    # Port on machine 0 where ranks meet; unset: 29500 with several machines, else any free one
+    main_process_port: int | None = None
+    # Something else started this process as one rank, and its variables count: torchrun, slurm or mpi; unset: this
+    # command starts the ranks (torchrun, slurm, mpi)
+    launcher: str | None = None
+    # Seconds that ranks wait for each other at the start
+    rendezvous_timeout: int = 600
+    # On several ranks, measure the connection of every pair before work: quick, or none (quick)
+    preflight: str | None = "quick"
     # auto: GPUs when there are any (auto, cpu, cuda)
     device: str = "auto"
 

@@ -56,7 +56,16 @@ std::string wanted_of(const std::string& text) {
 std::string free_of(const std::string& text, bool gpu) {
   std::smatch found;
   if (std::regex_search(text, found, std::regex("of which ([0-9.]+ [KMGT]?i?B) is free"))) return found[1];
-  return gpu ? "unknown" : human_bytes(free_memory(at::kCPU, 1));
+  if (gpu) return "unknown";
+  // What the failed step held is free again by now.
+  std::string free = human_bytes(free_memory(at::kCPU, 1)) + " after giving up";
+  for (const auto& [resource, flag] : {std::pair{RLIMIT_DATA, "-d"}, std::pair{RLIMIT_AS, "-v"}}) {
+    rlimit limit{};
+    if (::getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+      free += fmt::format(", limit {} by ulimit {}", human_bytes(limit.rlim_cur), flag);
+    }
+  }
+  return free;
 }
 
 }  // namespace
@@ -72,8 +81,9 @@ std::string out_of_memory_message(const std::string& text, int rank, const confi
   const bool gpu = params.device == "cuda";
   const std::string backend = params.distributed_backend.value_or("ddp");
   const bool sharded = backend == "zero3" || backend == "deepspeed";
-  std::string advice = fmt::format("Reduce --batch-size (now {}) or --block-size (now {})", params.batch_size,
-                                   params.block_size > 0 ? params.block_size : 1024);
+  std::string advice = fmt::format("Reduce --batch-size (now {})", params.batch_size);
+  if (params.block_size > 0) advice += fmt::format(" or --block-size (now {})", params.block_size);
+  if (params.zero3_resident != "0") advice += fmt::format(", lower --zero3-resident (now {})", params.zero3_resident);
   advice += sharded ? ", use more ranks (--nproc-per-node)" : " or use --distributed-backend deepspeed";
   if (!params.peft) advice += ", or train adapters with --peft";
   return fmt::format("Rank {} ran out of {}memory (wanted {}, free {}) in {}. {}.", rank, gpu ? "GPU " : "",

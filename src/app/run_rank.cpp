@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <exception>
+#include <filesystem>
 #include <optional>
 
 #include <c10/util/Exception.h>
@@ -62,6 +63,7 @@ void train(const char* params_file) {
   running = params;
   const std::string project = config::project_folder(params);
   log::Options options;
+  std::filesystem::create_directories(project);
   options.file = rank.rank == 0 ? project + "/autotrain.log" : "";
   options.prefix = rank.rank == 0 ? "" : fmt::format("rank {}: ", rank.rank);
   log::init(options);

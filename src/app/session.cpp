@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <malloc.h>
 
+#include "aitraining/comm/preflight.h"
 #include "aitraining/core/error.h"
 #include "aitraining/core/log.h"
 #include "aitraining/core/phase.h"
@@ -53,6 +54,7 @@ data::PreparedSplit Session::prepare(const std::string& split, const std::string
   const auto file = data::find_split(params_.data_path, split);
   const auto rows = data::read_rows(file);
   auto options = sft_options(params_, limit_.tokens, source_->config.vocab_size);
+  options.max_length_reason = limit_.reason;
   // Validation takes a fifth of max_samples, as the reference does.
   if (word == "validation" && options.max_samples > 0) {
     options.max_samples = std::max<int64_t>(1, options.max_samples / 5);
@@ -90,6 +92,7 @@ void Session::build_engine() {
   const std::string backend = group_options(params_, rank_, device_).backend;
   log::info("rank={} world={} device={} backend={} threads={}", rank_.rank, rank_.world_size, device_.str(), backend,
             at::get_num_threads());
+  if (params_.preflight == "quick" && group_->size() > 1) preflight();
   auto options = engine_options(params_, backend, device_);
   options.resident_units = resident_units(options);
   engine_ = std::make_unique<engine::Engine>(decoder_->chain(), *group_, options);
@@ -100,6 +103,15 @@ void Session::build_engine() {
   engine_->load(model::base_reader(*source_), [](const ops::ParamGroup& g) { return g.name() != "adapters"; });
   engine_->load(model::adapter_initialiser(static_cast<uint64_t>(params_.seed)),
                 [](const ops::ParamGroup& g) { return g.name() == "adapters"; });
+}
+
+// All ranks measure, the first one tells.
+void Session::preflight() const {
+  enter_phase("checking the connections");
+  const auto found = comm::check_connections(*group_, rank_.local_world_size, std::chrono::seconds(30));
+  if (!first_rank()) return;
+  log::info("{}", found.line());
+  for (const auto& pair : found.slow_pairs()) log::warn("slow connection: {}", pair);
 }
 
 void Session::resume() {
@@ -123,6 +135,7 @@ void Session::resume() {
     throw UserError("checkpoint {} was made {} --peft, this run is {} it.", folder->string(),
                     resumed_->has_adapter() ? "with" : "without", params_.peft ? "with" : "without");
   }
+  check_resumed();
   engine_->load(resumed_->weights(), [](const ops::ParamGroup& g) { return g.trainable(); });
   engine_->load_optimizer(resumed_->exp_avg(), resumed_->exp_avg_sq(), state.updates);
   start_ = {state.updates, state.input_tokens_seen, state.loss_sum, state.loss_weight};
@@ -137,6 +150,60 @@ int64_t Session::resident_units(const engine::EngineOptions& options) const {
   if (params_.zero3_resident != "auto") return std::min<int64_t>(std::stoll(params_.zero3_resident), units);
   const auto mine = units_that_fit(decoder_->chain(), options, rank_, free_memory(device_, rank_.local_world_size));
   return -static_cast<int64_t>(group_->max(-static_cast<double>(mine)));
+}
+
+// Rows are dealt out by their place in the epoch: only the number of rows in an update and the seed change what follows.
+void Session::compare_with_resumed() const {
+  const auto& state = resumed_->state();
+  if (state.updates >= trainer_->total_updates()) {
+    throw UserError("checkpoint {} is at update {}, and this run has {} in all ({} epochs): there is nothing left to do. "
+                    "Raise --epochs, or use the model as it is.", resumed_->folder().string(), state.updates,
+                    trainer_->total_updates(), params_.epochs);
+  }
+  if (!first_rank()) return;
+  const auto now = nlohmann::ordered_json::parse(batch_json(params_, rank_));
+  for (const auto& [key, word] : {std::pair{"global_batch", "number of rows per update"}, std::pair{"seed", "seed"}}) {
+    if (state.batch.value(key, nlohmann::ordered_json()) == now[key]) continue;
+    log::warn("the batch settings differ from the checkpoint's: {} was {}, is {} now; the order or size of updates changes "
+              "from here on", word, state.batch.value(key, nlohmann::ordered_json()).dump(), now[key].dump());
+  }
+}
+
+// What must be as it was is an error, what may change is said.
+void Session::check_resumed() const {
+  const auto& state = resumed_->state();
+  const std::string folder = resumed_->folder().string();
+  resumed_->check_all_used(decoder_->chain());
+  if (params_.peft && state.lora_alpha != static_cast<double>(params_.lora_alpha)) {
+    throw UserError("checkpoint {} was made with --lora-alpha {}, this run has {}: the same adapter would be scaled "
+                    "differently.", folder, state.lora_alpha, params_.lora_alpha);
+  }
+  if (params_.peft && state.base != base_fingerprint()) {
+    throw UserError("checkpoint {} holds an adapter to another base model than {}.", folder, params_.model);
+  }
+  if (!first_rank()) return;
+  auto changed = [](const char* what, const std::string& then, const std::string& now) {
+    if (then != now) log::warn("resuming with another {} than the checkpoint's: {} then, {} now", what, then, now);
+  };
+  changed("optimizer", state.optimizer, params_.optimizer);
+  changed("precision", state.precision, params_.mixed_precision.value_or("fp32"));
+  changed("training data", state.data, data_description());
+}
+
+std::string Session::data_description() const {
+  return fmt::format("{} rows with {} tokens", train_->rows.size(), train_->rows.total_tokens());
+}
+
+// A hash of the first numbers of every tensor, which any fine-tuning changes.
+std::string Session::base_fingerprint() const {
+  uint64_t hash = 0;
+  for (const auto& [name, info] : source_->tensors->tensors()) {
+    std::vector<float> begin(static_cast<size_t>(std::min<int64_t>(32, info.elements())));
+    source_->tensors->read_f32(info, 0, static_cast<int64_t>(begin.size()), begin.data());
+    hash = hash64(begin.data(), begin.size() * sizeof(float), hash64(name.data(), name.size(), hash));
+  }
+  source_->tensors->release_pages();
+  return fmt::format("{:016x}", hash);
 }
 
 train::Split Session::split_items(const data::PreparedSplit& prepared) const {
@@ -167,10 +234,7 @@ void Session::train() {
   }
   trainer_ = std::make_unique<train::Trainer>(*engine_, *objective, *group_, std::move(split), std::move(valid),
                                               options, hooks(), sinks);
-  if (resumed_ && first_rank() && resumed_->state().batch != nlohmann::ordered_json::parse(batch_json(params_, rank_))) {
-    log::warn("the batch settings differ from the checkpoint's ({} then, {} now): the global batch or the order of "
-              "rows changes from here on", resumed_->state().batch.dump(), batch_json(params_, rank_));
-  }
+  if (resumed_) compare_with_resumed();
   if (first_rank()) {
     const auto lines = summary(*trainer_);
     for (auto* sink : sinks) sink->on_start(lines);
@@ -201,6 +265,7 @@ void Session::save(const train::Progress& progress, double epoch) {
   request.state = {progress.updates, progress.input_tokens_seen,
                    trainer_->total_updates() / std::max<int64_t>(1, params_.epochs), progress.loss_sum,
                    progress.loss_weight, epoch, params_.optimizer, params_.mixed_precision.value_or("fp32"),
+                   data_description(), params_.peft ? base_fingerprint() : "", static_cast<double>(params_.lora_alpha),
                    nlohmann::ordered_json::parse(batch_json(params_, rank_)),
                    trainer_state_.to_json(progress.updates, epoch)};
   request.base_model = params_.model;

@@ -31,6 +31,11 @@ class Session {
   data::PreparedSplit prepare(const std::string& split, const std::string& word);
   void check_vocabulary();
   void build_engine();       // process group, decoder, weights
+  void preflight() const;
+  void check_resumed() const;
+  void compare_with_resumed() const;
+  std::string data_description() const;
+  std::string base_fingerprint() const;
   void resume();
   void train();
   train::Split split_items(const data::PreparedSplit& prepared) const;

@@ -1,6 +1,6 @@
 #include "settings.h"
 
-#include <cstdlib>
+#include <set>
 
 #include "aitraining/core/error.h"
 
@@ -83,6 +83,19 @@ engine::EngineOptions engine_options(const config::TrainingParams& params, const
   return options;
 }
 
+// What the ranks must have been told alike. Paths may differ between machines, and a machine knows its own number.
+std::vector<std::pair<std::string, std::string>> settings_of_all_ranks(const config::TrainingParams& params) {
+  static const std::set<std::string> own{"model", "data_path", "project_name", "resume_from_checkpoint", "nnodes", "node_rank",
+                                         "launcher", "nproc_per_node", "master_addr", "master_port", "log", "ddp_timeout",
+                                         "rendezvous_timeout"};
+  std::vector<std::pair<std::string, std::string>> settings;
+  const auto json = config::to_json(params);
+  for (const auto& [name, value] : json.items()) {
+    if (!own.contains(name)) settings.emplace_back(name, value.dump());
+  }
+  return settings;
+}
+
 comm::GroupOptions group_options(const config::TrainingParams& params, const launch::RankEnvironment& rank,
                                  c10::Device device) {
   comm::GroupOptions options;
@@ -92,14 +105,16 @@ comm::GroupOptions group_options(const config::TrainingParams& params, const lau
   options.master_addr = rank.master_addr;
   options.master_port = rank.master_port;
   options.timeout = std::chrono::seconds(params.ddp_timeout);
+  options.rendezvous_timeout = std::chrono::seconds(params.rendezvous_timeout);
+  options.local_world_size = rank.local_world_size;
+  options.store_listen_fd = rank.rank == 0 ? rank.store_listen_fd : -1;
+  options.store_elsewhere = rank.store_elsewhere;
+  options.store_prefix = rank.store_prefix;
+  options.settings = settings_of_all_ranks(params);
   // One rank needs no group; a rank that something else started (it has a rendezvous) and that asks for a backend by
   // name gets one all the same, which is how the NCCL path is checked on a machine with one GPU.
   const bool alone = rank.world_size == 1 && (!params.distributed_backend || rank.master_port == 0);
   options.backend = alone ? "single" : (device.is_cuda() ? "nccl" : "gloo");
-  // The launcher bound the rendezvous port already and hands rank 0 the socket.
-  if (const char* fd = std::getenv("AITRAINING_STORE_FD"); fd != nullptr && rank.rank == 0) {
-    options.store_listen_fd = std::atoi(fd);
-  }
   return options;
 }
 

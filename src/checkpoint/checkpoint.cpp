@@ -1,6 +1,7 @@
 #include "aitraining/checkpoint/checkpoint.h"
 
 #include <algorithm>
+#include <set>
 
 #include "aitraining/core/error.h"
 #include "aitraining/core/files.h"
@@ -37,6 +38,9 @@ nlohmann::ordered_json state_json(const RunState& s) {
           {"epoch", s.epoch},
           {"optimizer", s.optimizer},
           {"precision", s.precision},
+          {"data", s.data},
+          {"base", s.base},
+          {"lora_alpha", s.lora_alpha},
           {"batch", s.batch}};
 }
 
@@ -51,6 +55,9 @@ RunState state_from_json(const nlohmann::ordered_json& j) {
   s.optimizer = j.at("optimizer");
   s.precision = j.at("precision");
   s.batch = j.at("batch");
+  s.data = j.at("data");
+  s.base = j.at("base");
+  s.lora_alpha = j.at("lora_alpha");
   return s;
 }
 
@@ -156,8 +163,14 @@ std::optional<fs::path> resolve_resume(const std::string& choice, const fs::path
                                        std::vector<std::string>& notes) {
   const std::string word = to_lower(choice);
   if (word == "auto" || word == "true" || word == "latest") {
+    const size_t before = notes.size();
     const auto folders = list_checkpoints(project, &notes);
     if (!folders.empty()) return folders.back();
+    if (notes.size() > before) {
+      throw UserError("--resume-from-checkpoint {}: none of the {} checkpoint(s) in {} is whole: {}. Give the path of a good "
+                      "one, or move these away to start fresh.", choice, notes.size() - before, project.string(),
+                      notes[before]);
+    }
     notes.push_back(fmt::format("resume_from_checkpoint='{}' but no checkpoints found in {}. Starting fresh.", choice,
                                 project.string()));
     return std::nullopt;
@@ -166,6 +179,10 @@ std::optional<fs::path> resolve_resume(const std::string& choice, const fs::path
   if (!fs::is_directory(folder)) {
     throw UserError("--resume-from-checkpoint {}: there is no such folder. Give a checkpoint-N folder, or auto for the "
                     "newest one in {}.", folder.string(), project.string());
+  }
+  if (!fs::exists(folder / kManifest) && !checkpoint_number(folder) && !list_checkpoints(folder).empty()) {
+    throw UserError("--resume-from-checkpoint {}: this is a project folder; give one of its checkpoint-N folders, for "
+                    "example {}.", folder.string(), list_checkpoints(folder).back().string());
   }
   return folder;
 }
@@ -206,6 +223,22 @@ ops::ParameterReader Checkpoint::reader(const std::string& prefix) const {
     store->read_f32(it->second, first, out.numel(), out.data_ptr<float>());
     store->release_pages();
   };
+}
+
+void Checkpoint::check_all_used(const ops::Chain& chain) const {
+  std::set<std::string> known;
+  for (const auto& group : chain.groups) {
+    for (const auto& param : group->params()) known.insert(param.name);
+  }
+  std::vector<std::string> unused;
+  for (const auto& [name, info] : weights_->tensors()) {
+    if (!known.contains(name)) unused.push_back(name);
+  }
+  if (unused.empty()) return;
+  throw UserError("checkpoint {} holds {} trained tensor(s) that this run has no place for, the first {}: the model or "
+                  "{} is another one than when it was saved. Resume with the same, or start fresh without "
+                  "--resume-from-checkpoint.", folder_.string(), unused.size(), unused.front(),
+                  adapter_ ? "--target-modules" : "its tied embeddings");
 }
 
 ops::ParameterReader Checkpoint::weights() const { return reader("master."); }

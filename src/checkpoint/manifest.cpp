@@ -60,7 +60,7 @@ std::optional<std::string> check_manifest(const fs::path& folder) {
     if (manifest.at("version").get<int>() != kVersion) return fmt::format("{} is of another version", path.string());
     return check_entries(folder, manifest);
   } catch (const nlohmann::json::exception& e) {
-    return fmt::format("{} cannot be read ({})", path.string(), e.what());
+    return fmt::format("{} is damaged ({})", path.string(), e.what());
   }
 }
 

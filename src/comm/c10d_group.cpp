@@ -23,6 +23,11 @@ void C10dGroup::guarded(const char* operation, const std::function<void()>& f) c
     f();
   } catch (const std::exception& e) {
     const std::string text = e.what();
+    if (text.find("imed out") != std::string::npos) {
+      throw PeerLostError(fmt::format("[comm] rank {} of {}: {} got no answer from another rank within {} s "
+                                      "(--ddp-timeout): that rank hangs, is stopped, or cannot be reached.",
+                                      rank_, size_, operation, timeout_.count()));
+    }
     throw PeerLostError(fmt::format(
         "[comm] rank {} of {}: {} failed: {}. Another rank ended or cannot be reached; the first rank that failed "
         "tells the cause.",
@@ -71,6 +76,17 @@ void C10dGroup::barrier() {
   guarded(work->operation, [&] { work->works = {backend_->allreduce(work->tensors, c10d::AllreduceOptions())}; });
   work->wait();
   if (device_.is_cuda()) token.item<float>();
+}
+
+void C10dGroup::send_receive(at::Tensor out, int to, at::Tensor in, int from, std::chrono::milliseconds patience) {
+  constexpr int kTag = 0;  // sharded collectives use those from 1 on
+  std::vector<at::Tensor> outgoing{out}, incoming{in};
+  guarded("send and receive", [&] {
+    auto receiving = backend_->recv(incoming, from, kTag);
+    auto sending = backend_->send(outgoing, to, kTag);
+    receiving->wait(patience);
+    sending->wait(patience);
+  });
 }
 
 void C10dGroup::count_gather(const at::Tensor& out) {

@@ -12,13 +12,14 @@ class C10dGroup : public ProcessGroup {
   C10dGroup(const GroupOptions& options, c10::intrusive_ptr<c10d::Store> store,
             c10::intrusive_ptr<c10d::Backend> backend, c10::Device device)
       : ProcessGroup(options.rank, options.world_size, device),
-        store_(std::move(store)), backend_(std::move(backend)) {}
+        timeout_(options.timeout), store_(std::move(store)), backend_(std::move(backend)) {}
 
   std::unique_ptr<Work> all_reduce_sum_async(at::Tensor tensor) override;
   void all_reduce_max(at::Tensor tensor) override;
   void broadcast(at::Tensor tensor, int root) override;
   std::vector<at::Tensor> all_gather(const at::Tensor& tensor) override;
   void barrier() override;
+  void send_receive(at::Tensor out, int to, at::Tensor in, int from, std::chrono::milliseconds patience) override;
 
  protected:
   // Collectives of c10d under one name; they keep their tensors until they are done.
@@ -36,6 +37,7 @@ class C10dGroup : public ProcessGroup {
   void count_gather(const at::Tensor& out);
   void count_reduce_scatter(const at::Tensor& in);
 
+  std::chrono::seconds timeout_;
   c10::intrusive_ptr<c10d::Store> store_;
   c10::intrusive_ptr<c10d::Backend> backend_;
 };

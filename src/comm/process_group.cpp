@@ -1,11 +1,11 @@
 #include "aitraining/comm/process_group.h"
 
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "aitraining/core/error.h"
 #include "backends.h"
 #include "c10d_group.h"
+#include "rendezvous.h"
 
 namespace aitraining::comm {
 
@@ -48,22 +48,8 @@ class SingleGroup : public ProcessGroup {
     return std::make_unique<DoneWork>();
   }
   int64_t reduce_scatter_space(int64_t, bool) const override { return 0; }
+  void send_receive(at::Tensor out, int, at::Tensor in, int, std::chrono::milliseconds) override { in.copy_(out); }
 };
-
-c10::intrusive_ptr<c10d::Store> make_store(const GroupOptions& options) {
-  c10d::TCPStoreOptions store;
-  store.port = static_cast<uint16_t>(options.master_port);
-  store.isServer = options.rank == 0;
-  store.numWorkers = static_cast<size_t>(options.world_size);
-  store.timeout = options.timeout;
-  if (options.rank == 0 && options.store_listen_fd >= 0) store.masterListenFd = options.store_listen_fd;
-  try {
-    return c10::make_intrusive<c10d::TCPStore>(options.master_addr, store);
-  } catch (const std::exception& e) {
-    throw EnvironmentError("[comm] rank {} of {} cannot join the rendezvous at {}:{}: {}", options.rank,
-                           options.world_size, options.master_addr, options.master_port, e.what());
-  }
-}
 
 }  // namespace
 
@@ -72,7 +58,7 @@ std::unique_ptr<ProcessGroup> make_process_group(const GroupOptions& options) {
     AIT_CHECK(options.world_size == 1, "backend single with {} ranks", options.world_size);
     return std::make_unique<SingleGroup>();
   }
-  auto store = make_store(options);
+  auto store = meet(options);
   auto prefixed = c10::make_intrusive<c10d::PrefixStore>("default", store);
   try {
     if (options.backend == "nccl") {

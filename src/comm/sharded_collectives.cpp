@@ -17,7 +17,7 @@ std::unique_ptr<C10dGroup::C10dWork> GlooGroup::exchange(const char* operation,
                                                          const std::function<at::Tensor(int)>& outgoing,
                                                          const std::function<at::Tensor(int)>& incoming) {
   auto work = begin(operation, {});
-  tag_ = (tag_ + 1) % kTags;
+  tag_ = tag_ % kTags + 1;
   guarded(operation, [&] {
     // Each rank begins with its right neighbour, so that not all send to rank 0 at once.
     for (int step = 1; step < size_; ++step) {

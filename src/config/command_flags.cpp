@@ -28,8 +28,10 @@ std::string both_spellings(const std::string& flag) {
   return other == flag ? flag : flag + "," + other;
 }
 
-CLI::Option* add_text(CLI::App& app, const std::string& flag) {
-  return app.add_option(both_spellings(flag))
+CLI::Option* add_text(CLI::App& app, const std::string& flag, std::string_view second = {}) {
+  std::string names = both_spellings(flag);
+  if (!second.empty()) names += "," + both_spellings(flag_name(second));
+  return app.add_option(names)
       ->expected(0, 1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->default_str(kNoValue);
@@ -41,7 +43,7 @@ CLI::Option* add_switch(CLI::App& app, const std::string& names) {
 
 CLI::Option* add_field(CLI::App& app, const Field& field) {
   const std::string flag = flag_name(field.name);
-  if (!field.boolean()) return add_text(app, flag);
+  if (!field.boolean()) return add_text(app, flag, field.second_name);
   if (!field.has_negation()) return add_switch(app, both_spellings(flag));
   const std::string negated = "--no-" + flag.substr(2);
   std::string names = both_spellings(flag) + ",!" + negated;
@@ -97,6 +99,7 @@ std::vector<std::string> known_flags(Task task) {
   for (const Field* field : fields_of(task)) {
     const std::string flag = flag_name(field->name);
     flags.push_back(flag);
+    if (!field->second_name.empty()) flags.push_back(flag_name(field->second_name));
     if (field->has_negation()) flags.push_back("--no-" + flag.substr(2));
   }
   return flags;

@@ -85,6 +85,7 @@ struct Field {
   std::string_view missing{};      // the sentence when a required value is empty
   std::string_view environment{};  // read when neither file nor flag gives a value
   std::string_view file_key{};     // its place in YAML where that is not params.<name>
+  std::string_view second_name{};  // accepted too: what accelerate calls it
   std::vector<std::string>
       also_called{};    // what other tools call it: for suggestions only, never accepted
   bool secret = false;  // never written, never printed

@@ -21,6 +21,7 @@ std::string default_text(const Field& field) {
 
 std::vector<std::string> flag_spellings(const Field& field) {
   std::vector<std::string> flags{flag_name(field.name)};
+  if (!field.second_name.empty()) flags.push_back(flag_name(field.second_name));
   if (field.has_negation()) flags.push_back("--no-" + flags[0].substr(2));
   return flags;
 }

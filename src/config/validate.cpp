@@ -120,6 +120,28 @@ std::string check_hub_token(const TrainingParams& p) {
   return "Token must be specified for push to hub (HF_TOKEN, or --token)";
 }
 
+std::string check_node_rank(const TrainingParams& p) {
+  if (p.node_rank < p.nnodes || p.launcher) return {};
+  return fmt::format("{} is not below nnodes ({}): machines are numbered 0 to {}", p.node_rank,
+                     p.nnodes, p.nnodes - 1);
+}
+
+std::string check_master(const TrainingParams& p) {
+  if (p.nnodes <= 1 || p.master_addr || p.launcher) return {};
+  return "with several machines, --master-addr must name machine 0, as the others reach it";
+}
+
+std::string check_resume(const TrainingParams& p) {
+  if (!p.resume_from_checkpoint || !p.resume_from_checkpoint->empty()) return {};
+  return "it is empty: give a checkpoint-N folder or auto, or leave the flag out";
+}
+
+std::string check_launcher(const TrainingParams& p) {
+  if (!p.launcher || (p.nnodes == 1 && p.node_rank == 0 && !p.nproc_per_node)) return {};
+  return fmt::format("{} starts the ranks and counts them: remove --nnodes, --node-rank and "
+                     "--nproc-per-node", *p.launcher);
+}
+
 struct Relation {
   std::string_view field;
   Fault fault;
@@ -134,6 +156,10 @@ constexpr Relation kRelations[] = {
     {"rejected_text_column", Fault::missing, kLlm, check_rejected_column},
     {"zero3_resident", Fault::wrong, kLlm, check_resident},
     {"offload_param", Fault::wrong, kLlm, check_offload_param},
+    {"node_rank", Fault::wrong, kEveryTask, check_node_rank},
+    {"master_addr", Fault::wrong, kEveryTask, check_master},
+    {"launcher", Fault::wrong, kEveryTask, check_launcher},
+    {"resume_from_checkpoint", Fault::wrong, kLlm, check_resume},
     {"rl_reward_model_path", Fault::missing, kLlm, check_reward_model},
     {"rl_reward_model_path", Fault::wrong, kLlm, check_reward_path},
     {"teacher_model", Fault::missing, kLlm, check_teacher},

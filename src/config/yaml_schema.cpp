@@ -23,6 +23,7 @@ Sections make_sections(Task task) {
       {.path = "params", .keys = {}}};
   for (const Field* field : fields_of(task)) {
     made.back().keys.emplace_back(field->name, field);
+    if (!field->second_name.empty()) made.back().keys.emplace_back(field->second_name, field);
     if (field->file_key.empty()) continue;
     const size_t dot = field->file_key.rfind('.');
     const bool nested = dot != std::string_view::npos;

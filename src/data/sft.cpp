@@ -133,10 +133,10 @@ class Preparer {
                       report.chat ? "no conversation has an assistant turn that the chat template keeps"
                                   : "all texts are empty or one token long");
     throw UserError(
-        "{}: no trained token is left in any row: model_max_length allows {} tokens a row and the longest prompt has "
-        "{}, so the answers are cut off. Raise --model-max-length and --block-size (the longest row has {} tokens) or "
-        "shorten the prompts",
-        report.file, options_.max_length, report.longest_prompt, report.longest_row);
+        "{}: no trained token is left in any row: rows are cut at {} tokens ({}) and the longest prompt has {}, so the "
+        "answers are cut off. {}shorten the prompts (the longest row has {} tokens)",
+        report.file, options_.max_length, options_.max_length_reason, report.longest_prompt,
+        options_.max_length_reason.starts_with("--") ? "Raise " + options_.max_length_reason + " or " : "", report.longest_row);
   }
 
   void note(std::string line) { result_.report.notes.push_back(std::move(line)); }

@@ -90,15 +90,17 @@ void Engine::load_optimizer(const ops::ParameterReader& exp_avg, const ops::Para
   }
 }
 
-uint64_t Engine::weights_checksum() const {
+std::optional<uint64_t> Engine::weights_checksum() const {
   uint64_t sum = 0;
+  bool any = false;
   for (const auto& state : states_) {
     const auto replica = state->group->trainable() ? state->policy->replica(*state) : at::Tensor();
     if (!replica.defined()) continue;
+    any = true;
     const auto host = replica.cpu();
     sum = hash64(host.const_data_ptr(), host.nbytes(), sum);
   }
-  return sum;
+  return any ? std::optional(sum) : std::nullopt;
 }
 
 bool Engine::has_moments() const {

@@ -8,7 +8,6 @@
 #include "aitraining/launch/launch.h"
 
 namespace aitraining::launch {
-namespace {
 
 std::optional<std::string> variable(const std::string& name) {
   const char* value = std::getenv(name.c_str());
@@ -23,6 +22,8 @@ int whole_number(const std::string& name, const std::string& text) {
   }
   return number;
 }
+
+namespace {
 
 int required_number(const std::string& name) {
   const auto text = variable(name);
@@ -72,7 +73,8 @@ const std::vector<std::string>& rank_variables() {
                                               "TORCHELASTIC_RUN_ID",
                                               "TORCHELASTIC_RESTART_COUNT",
                                               "TORCHELASTIC_MAX_RESTARTS",
-                                              kStoreFdVariable};
+                                              kStoreFdVariable,
+                                              kStorePrefixVariable};
   return names;
 }
 
@@ -96,6 +98,10 @@ RankEnvironment read_rank_environment() {
   }
   if (const auto fd = variable(kStoreFdVariable))
     rank.store_listen_fd = whole_number(kStoreFdVariable, *fd);
+  if (const auto prefix = variable(kStorePrefixVariable)) {
+    rank.store_elsewhere = true;
+    rank.store_prefix = *prefix;
+  }
   if (rank.rank < 0 || rank.rank >= rank.world_size || rank.local_rank < 0 ||
       rank.local_rank >= rank.local_world_size) {
     throw UserError("RANK={} LOCAL_RANK={} do not fit WORLD_SIZE={} LOCAL_WORLD_SIZE={}", rank.rank,
@@ -104,8 +110,26 @@ RankEnvironment read_rank_environment() {
   return rank;
 }
 
+std::vector<std::pair<std::string, std::string>> rank_identity(const RankEnvironment& rank) {
+  std::vector<std::pair<std::string, std::string>> identity{
+      {"RANK", std::to_string(rank.rank)},
+      {"LOCAL_RANK", std::to_string(rank.local_rank)},
+      {"WORLD_SIZE", std::to_string(rank.world_size)},
+      {"LOCAL_WORLD_SIZE", std::to_string(rank.local_world_size)},
+      {"MASTER_ADDR", rank.master_addr},
+      {"MASTER_PORT", std::to_string(rank.master_port)}};
+  if (rank.store_listen_fd >= 0)
+    identity.emplace_back(kStoreFdVariable, std::to_string(rank.store_listen_fd));
+  if (rank.store_elsewhere) identity.emplace_back(kStorePrefixVariable, rank.store_prefix);
+  return identity;
+}
+
 LaunchInputs read_launch_inputs(const config::TrainingParams& params) {
   LaunchInputs inputs;
+  if (params.launcher) {
+    inputs.forced_processes = read_started_rank(params).local_world_size;
+    return inputs;
+  }
   if (params.nproc_per_node) {
     inputs.forced_processes = static_cast<int>(*params.nproc_per_node);
   } else {

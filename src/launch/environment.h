@@ -1,8 +1,19 @@
 #pragma once
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "aitraining/launch/launch.h"
+
 namespace aitraining::launch {
+
+// A variable that is set and not empty.
+std::optional<std::string> variable(const std::string& name);
+// UserError naming the variable when its text is no whole number.
+int whole_number(const std::string& name, const std::string& text);
+// Variables that tell a rank process who it is; read_rank_environment reads them.
+std::vector<std::pair<std::string, std::string>> rank_identity(const RankEnvironment& rank);
 
 // Variables by which torchrun, accelerate and we ourselves tell a rank who it is.
 const std::vector<std::string>& rank_variables();
@@ -10,5 +21,7 @@ const std::vector<std::string>& rank_variables();
 // then.
 bool has_leftovers();
 inline constexpr const char* kStoreFdVariable = "AITRAINING_STORE_FD";
+// Set when another process serves the store: the prefix of its keys.
+inline constexpr const char* kStorePrefixVariable = "AITRAINING_STORE_PREFIX";
 
 }  // namespace aitraining::launch

@@ -8,6 +8,8 @@
 namespace aitraining::launch {
 namespace {
 
+constexpr int kMostRanksPerCore = 16;
+
 std::string device_sentence(const DeviceInventory& devices) {
   if (devices.cuda_devices > 0) return fmt::format("{} visible GPU(s)", devices.cuda_devices);
   return devices.driver.empty()
@@ -40,6 +42,10 @@ int choose_ranks(const std::string& device, const DeviceInventory& devices,
         "ask for {} "
         "or less (--nproc-per-node), or use --device cpu",
         forced, devices.cuda_devices, devices.cuda_devices);
+  }
+  if (device == "cpu" && forced > kMostRanksPerCore * devices.cores) {
+    throw UserError("{} ranks were asked for on {} core(s): more than {} a core only stop each other. Ask for fewer "
+                    "(--nproc-per-node)", forced, devices.cores, kMostRanksPerCore);
   }
   if (device == "cpu" && forced > devices.cores) {
     notes.push_back(fmt::format("{} ranks on {} core(s): ranks share cores, which is slow", forced,
@@ -86,6 +92,9 @@ LaunchPlan make_plan(const config::TrainingParams& params, const DeviceInventory
   if (plan.ranks == 1 && backend != "ddp") {
     plan.notes.push_back(fmt::format("distributed_backend {}: one rank has nobody to share with; zero3 and zero2 take "
                                      "effect from two ranks on (--nproc-per-node)", backend));
+  }
+  if (plan.engine == "zero3" && params.check_replicas && !params.peft) {
+    plan.notes.emplace_back("check_replicas has nothing to compare: under zero3 no weight is on two ranks");
   }
   if (plan.device == "cpu" && (params.offload_optimizer || params.offload_param)) {
     plan.notes.emplace_back("offloading to the CPU changes nothing: ranks on the CPU keep everything in host memory");

@@ -101,18 +101,8 @@ std::vector<std::string> rank_environment(const RankSetup& setup) {
     if (!std::ranges::count(rank_variables(), text.substr(0, text.find('='))))
       variables.push_back(text);
   }
-  const RankEnvironment& e = setup.environment;
-  const auto set = [&](const char* name, const auto& value) {
-    variables.push_back(fmt::format("{}={}", name, value));
-  };
-  set("RANK", e.rank);
-  set("LOCAL_RANK", e.local_rank);
-  set("WORLD_SIZE", e.world_size);
-  set("LOCAL_WORLD_SIZE", e.local_world_size);
-  set("MASTER_ADDR", e.master_addr);
-  set("MASTER_PORT", e.master_port);
-  if (e.store_listen_fd >= 0) set(kStoreFdVariable, e.store_listen_fd);
-  if (!std::getenv("OMP_NUM_THREADS")) set("OMP_NUM_THREADS", setup.threads);
+  for (const auto& [name, value] : rank_identity(setup.environment)) variables.push_back(name + "=" + value);
+  if (!std::getenv("OMP_NUM_THREADS")) variables.push_back(fmt::format("OMP_NUM_THREADS={}", setup.threads));
   return variables;
 }
 

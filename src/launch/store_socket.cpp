@@ -16,7 +16,7 @@
 namespace aitraining::launch {
 namespace {
 
-int wanted_port() {
+int port_variable() {
   const char* text = std::getenv("MASTER_PORT");
   if (!text || !*text || has_leftovers()) return 0;
   int port = -1;
@@ -30,36 +30,38 @@ int wanted_port() {
   return port;
 }
 
-[[noreturn]] void fail(int port, int code) {
+[[noreturn]] void fail(const Cluster& cluster, int port, int code) {
+  const bool several = cluster.nnodes > 1;
   if (code == EADDRINUSE || code == EACCES) {
-    throw UserError(
-        "MASTER_PORT={} cannot be used: {}. Unset MASTER_PORT (a free port is then chosen), or set "
-        "another "
-        "one",
-        port, std::strerror(code));
+    throw UserError("port {} cannot be used for the rendezvous: {}. {}", port, std::strerror(code),
+                    several ? "Give another one on every machine (--master-port)"
+                            : "Unset MASTER_PORT and --master-port (a free port is then chosen), or "
+                              "set another one");
   }
-  throw EnvironmentError("cannot listen on 127.0.0.1 port {}: {}", port, std::strerror(code));
+  throw EnvironmentError("cannot listen on port {}: {}", port, std::strerror(code));
 }
 
 }  // namespace
 
-StoreSocket open_store_socket() {
-  const int port = wanted_port();
+StoreSocket open_store_socket(const Cluster& cluster) {
+  const bool several = cluster.nnodes > 1;
+  const int port = several || cluster.master_port > 0 ? cluster.master_port : port_variable();
   FileDescriptor listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!listener.valid()) fail(port, errno);
+  if (!listener.valid()) fail(cluster, port, errno);
   // A port that a finished run left in TIME_WAIT is free; one with a listener is still refused.
   const int on = 1;
   ::setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  // Other machines must reach it; on one machine nothing but loopback is opened.
+  address.sin_addr.s_addr = htonl(several ? INADDR_ANY : INADDR_LOOPBACK);
   address.sin_port = htons(static_cast<uint16_t>(port));
   if (::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0)
-    fail(port, errno);
-  if (::listen(listener.get(), SOMAXCONN) != 0) fail(port, errno);
+    fail(cluster, port, errno);
+  if (::listen(listener.get(), SOMAXCONN) != 0) fail(cluster, port, errno);
   socklen_t size = sizeof(address);
   if (::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
-    fail(port, errno);
+    fail(cluster, port, errno);
   return {std::move(listener), ntohs(address.sin_port)};
 }
 

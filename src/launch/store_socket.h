@@ -1,4 +1,5 @@
 #pragma once
+#include "aitraining/launch/launch.h"
 #include "file_descriptor.h"
 
 namespace aitraining::launch {
@@ -9,6 +10,6 @@ struct StoreSocket {
 };
 // Listens on the loopback address, on MASTER_PORT when the user names one, else on any free port.
 // UserError when the named port is taken.
-StoreSocket open_store_socket();
+StoreSocket open_store_socket(const Cluster& cluster);
 
 }  // namespace aitraining::launch

@@ -25,9 +25,10 @@ constexpr int kReportedLines = 20;
 
 class Supervisor {
  public:
-  Supervisor(const LaunchPlan& plan, const RankProgram& program, std::string project_folder,
-             const Grace& grace)
+  Supervisor(const LaunchPlan& plan, const Cluster& cluster, const RankProgram& program,
+             std::string project_folder, const Grace& grace)
       : plan_(plan),
+        cluster_(cluster),
         program_(program),
         logs_(std::filesystem::path(std::move(project_folder)) / "logs"),
         grace_(grace) {}
@@ -49,19 +50,24 @@ class Supervisor {
 
  private:
   void start_all() {
-    StoreSocket store = open_store_socket();
-    for (int rank = 0; rank < plan_.ranks; ++rank) {
+    StoreSocket store;
+    if (cluster_.node_rank == 0) store = open_store_socket(cluster_);
+    const int world = plan_.ranks * cluster_.nnodes;
+    for (int local = 0; local < plan_.ranks; ++local) {
+      const int rank = cluster_.node_rank * plan_.ranks + local;
       RankSetup setup{.environment = {.rank = rank,
-                                      .local_rank = rank,
-                                      .world_size = plan_.ranks,
+                                      .local_rank = local,
+                                      .world_size = world,
                                       .local_world_size = plan_.ranks,
-                                      .master_port = store.port},
+                                      .master_addr = cluster_.master_addr,
+                                      .master_port = cluster_.node_rank == 0 ? store.port
+                                                                             : cluster_.master_port},
                       .threads = plan_.threads_per_rank,
                       .signal_mask = gate_.previous_mask()};
       if (rank == 0) setup.environment.store_listen_fd = store.listener.get();
-      if (rank > 0) setup.log_file = logs_ / fmt::format("rank{}.log", rank);
+      if (local > 0) setup.log_file = logs_ / fmt::format("rank{}.log", rank);
       processes_.push_back(start_rank(program_, setup));
-      log::info("rank={} world={} pid={}", rank, plan_.ranks, processes_.back().pid);
+      log::info("rank={} world={} pid={}", rank, world, processes_.back().pid);
     }
   }
 
@@ -132,8 +138,8 @@ class Supervisor {
     if (interrupted_ != 0) return 128 + interrupted_;
     const auto failure = first_failure(ends_);
     if (!failure) return 0;
-    const RankProcess& process = processes_[static_cast<size_t>(failure->rank)];
-    log::error("rank {} of {} failed: {}", failure->rank, plan_.ranks,
+    const auto& process = *std::ranges::find(processes_, failure->rank, &RankProcess::rank);
+    log::error("rank {} of {} failed: {}", failure->rank, plan_.ranks * cluster_.nnodes,
                describe_status(failure->status));
     const std::string lines =
         process.log_file.empty() ? "" : last_lines(process.log_file, kReportedLines);
@@ -143,6 +149,7 @@ class Supervisor {
   }
 
   const LaunchPlan& plan_;
+  const Cluster& cluster_;
   const RankProgram& program_;
   std::filesystem::path logs_;
   Grace grace_;
@@ -156,15 +163,15 @@ class Supervisor {
 
 }  // namespace
 
-int supervise_ranks(const LaunchPlan& plan, const RankProgram& program,
+int supervise_ranks(const LaunchPlan& plan, const Cluster& cluster, const RankProgram& program,
                     const std::string& project_folder, const Grace& grace) {
-  return Supervisor(plan, program, project_folder, grace).run();
+  return Supervisor(plan, cluster, program, project_folder, grace).run();
 }
 
-int supervise(const LaunchPlan& plan, const std::string& params_file,
+int supervise(const LaunchPlan& plan, const Cluster& cluster, const std::string& params_file,
               const std::string& project_folder) {
-  if (plan.ranks > 1) {
-    return supervise_ranks(plan, {"/proc/self/exe", {"--run-rank", params_file}}, project_folder,
+  if (plan.ranks * cluster.nnodes > 1) {
+    return supervise_ranks(plan, cluster, {"/proc/self/exe", {"--run-rank", params_file}}, project_folder,
                            Grace{});
   }
   for (const std::string& name : rank_variables()) ::unsetenv(name.c_str());

@@ -217,6 +217,11 @@ void read_stored(const format::TensorStore& store, const format::TensorInfo& inf
       store.read_bf16(info, first + begin, count, reinterpret_cast<uint16_t*>(out.data_ptr<at::BFloat16>()) + begin);
     }
     store.release_pages();
+    // In fp64 no sum of finite numbers overflows, and one that is not finite spoils it.
+    if (!std::isfinite(out.narrow(0, begin, count).sum(at::kDouble).item<double>())) {
+      throw UserError("{}: {} holds numbers that are not finite (NaN or infinity): the model is broken", store.describe(),
+                      info.name);
+    }
   }
 }
 

@@ -5,11 +5,15 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "aitraining/core/error.h"
 #include "aitraining/core/files.h"
+#include "aitraining/core/folder_lock.h"
+#include "aitraining/core/folder_lock.h"
 #include "aitraining/core/log.h"
 #include "aitraining/core/strings.h"
 #include "aitraining/project/front_check.h"
@@ -49,27 +53,71 @@ void make_folder(const std::string& folder) {
   }
 }
 
+// What an interrupted run was writing: never a whole checkpoint or model, and nobody writes now.
+void remove_unfinished(const std::string& folder) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (!entry.path().filename().string().starts_with(".tmp-")) continue;
+    log::info("removing {}, which an interrupted run left unfinished", entry.path().string());
+    fs::remove_all(entry.path());
+  }
+}
+
+// One rank among those that something else started: it prints and writes only when it is the first.
+int train_started_rank(const config::ResolvedConfig& config, const launch::LaunchPlan& plan,
+                       const launch::DeviceInventory& devices) {
+  const config::TrainingParams& params = config.params;
+  const std::string folder = config::project_folder(params);
+  const launch::RankEnvironment rank = launch::read_started_rank(params);
+  const std::string json = config::to_json(params).dump(4) + "\n";
+  if (rank.rank == 0) {
+    make_folder(folder);
+    print_project(folder);
+    report(config, plan, devices);
+    write_file_atomic(folder + "/training_params.json", json);
+  }
+  const int code = launch::run_started_rank(rank, json, plan.threads_per_rank);
+  if (code == 0 && rank.rank == 0) print_project(folder);
+  return code;
+}
+
 }  // namespace
 
 PreparedTraining prepare(config::ResolvedConfig config) {
-  PreparedTraining training{.config = std::move(config), .folder = {}, .devices = {}, .plan = {}};
+  PreparedTraining training;
+  training.config = std::move(config);
   config::TrainingParams& params = training.config.params;
   training.folder = config::project_folder(params);
   check_before_launch(params);
   training.devices = launch::probe_devices();
-  training.plan = launch::make_plan(params, training.devices, launch::read_launch_inputs(params));
+  training.cluster = launch::read_cluster(params);
+  launch::LaunchInputs inputs = launch::read_launch_inputs(params);
+  if (!inputs.forced_processes) inputs.forced_processes = training.cluster.ranks_here;
+  const auto& notes = training.cluster.notes;
+  inputs.notes.insert(inputs.notes.end(), notes.begin(), notes.end());
+  training.plan = launch::make_plan(params, training.devices, inputs);
   params.device = training.plan.device;  // the ranks take what was decided here
   return training;
 }
 
 int run(PreparedTraining training) {
-  make_folder(training.folder);
-  print_project(training.folder);
-  report(training.config, training.plan, training.devices);
-  const std::string file = training.folder + "/training_params.json";
-  write_file_atomic(file, config::to_json(training.config.params).dump(4) + "\n");
-  const int code = launch::supervise(training.plan, file, training.folder);
-  if (code == 0) print_project(training.folder);
+  const auto& [config, folder, devices, cluster, plan] = training;
+  if (config.params.launcher) return train_started_rank(config, plan, devices);
+  const bool first = cluster.node_rank == 0;
+  make_folder(folder);
+  std::optional<FolderLock> lock;  // machine 0 keeps it for all of them
+  if (first) {
+    lock.emplace(folder, "training run");
+    remove_unfinished(folder);
+    print_project(folder);
+  }
+  report(config, plan, devices);
+  const std::string file =
+      folder + (first ? "/training_params.json"
+                      : fmt::format("/logs/machine{}.json", cluster.node_rank));
+  fs::create_directories(fs::path(file).parent_path());
+  write_file_atomic(file, config::to_json(config.params).dump(4) + "\n");
+  const int code = launch::supervise(plan, cluster, file, folder);
+  if (code == 0 && first) print_project(folder);
   return code;
 }
 

@@ -198,7 +198,9 @@ void Trainer::log_interval(const Update& update) {
 
 // The halves of the hash travel as doubles, which hold 32-bit integers exactly.
 std::optional<std::string> Trainer::replica_checksum() {
-  const uint64_t sum = engine_.weights_checksum();
+  const auto found = engine_.weights_checksum();
+  if (!found) return std::nullopt;
+  const uint64_t sum = *found;
   const auto high = static_cast<double>(sum >> 32), low = static_cast<double>(sum & 0xffffffffu);
   const bool same = group_.max(high) == high && -group_.max(-high) == high && group_.max(low) == low &&
                     -group_.max(-low) == low;

@@ -211,7 +211,7 @@ def test_s13_a_memory_limit_between_the_engines_needs(tmp_path, data):
 
     refused = limited("ddp")
     assert refused.code == 1, refused.output[-3000:]
-    assert re.search(r"Rank \d ran out of memory \(wanted [0-9.]+ \wiB, free [0-9.]+ \w+\) in ", refused.output), \
+    assert re.search(r"Rank \d ran out of memory \(wanted [0-9.]+ \wiB, free [0-9.]+ \w+ after giving up, limit [0-9.]+ \wiB by ulimit -d\) in ", refused.output), \
         refused.output[-3000:]
     for word in ("Reduce --batch-size (now 1)", "--distributed-backend deepspeed"):
         assert word in refused.output

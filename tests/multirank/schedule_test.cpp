@@ -34,6 +34,9 @@ class RecordingGroup : public comm::ProcessGroup {
   int64_t reduce_scatter_space(int64_t n, bool ordered) const override {
     return inner_.reduce_scatter_space(n, ordered);
   }
+  void send_receive(at::Tensor out, int to, at::Tensor in, int from, std::chrono::milliseconds patience) override {
+    inner_.send_receive(std::move(out), to, std::move(in), from, patience);
+  }
 
  private:
   comm::ProcessGroup& inner_;

@@ -20,6 +20,9 @@ struct RunState {
   double loss_sum = 0, loss_weight = 0;
   double epoch = 0;
   std::string optimizer, precision;
+  std::string data;                       // rows and tokens of the training split
+  std::string base;                       // fingerprint of the base model's weights (adapter runs)
+  double lora_alpha = 0;
   nlohmann::ordered_json batch;           // batch size, accumulation, ranks, seed: to warn when they change
   nlohmann::ordered_json trainer_state;   // Hugging Face's trainer_state.json
 };
@@ -53,6 +56,8 @@ class Checkpoint {
   const RunState& state() const { return state_; }
   const std::filesystem::path& folder() const { return folder_; }
   bool has_adapter() const { return adapter_; }
+  // UserError when it holds weights that this run has no place for: they would be lost without a word.
+  void check_all_used(const ops::Chain& chain) const;
   // fp32 masters of the trained parameters (or the whole model of a full run).
   ops::ParameterReader weights() const;
   ops::ParameterReader exp_avg() const;

@@ -25,7 +25,13 @@ struct GroupOptions {
   std::string master_addr = "127.0.0.1";
   int master_port = 0;
   int store_listen_fd = -1;        // rank 0: socket that the launcher bound already; -1: bind master_port
-  std::chrono::seconds timeout{7200};
+  bool store_elsewhere = false;    // another process (torchrun's agent) serves the store at that address
+  std::string store_prefix;        // of keys, so that a restarted run does not read an earlier one's
+  std::chrono::seconds timeout{7200};             // of a collective
+  std::chrono::seconds rendezvous_timeout{600};   // until all ranks are there
+  int local_world_size = 1;
+  // Name and value of what must be equal on all ranks; a difference ends the run with the names.
+  std::vector<std::pair<std::string, std::string>> settings;
 };
 
 // A collective under way. wait() returns when the tensor may be read (on CUDA: by later work of the current stream).
@@ -69,8 +75,11 @@ class ProcessGroup {
   };
   virtual std::unique_ptr<Work> reduce_scatter_sum_async(ReduceScatter request) = 0;
   virtual int64_t reduce_scatter_space(int64_t in_elements, bool ordered) const = 0;
+  // Sends `out` to rank `to` and receives `in` from rank `from`, equally large; waits at most `patience` for both.
+  virtual void send_receive(at::Tensor out, int to, at::Tensor in, int from, std::chrono::milliseconds patience) = 0;
 
   const Traffic& traffic() const { return traffic_; }
+  c10::Device device() const { return device_; }
 
   void all_reduce_sum(at::Tensor tensor) { all_reduce_sum_async(std::move(tensor))->wait(); }
   // Sums of a few host numbers over ranks, in double.

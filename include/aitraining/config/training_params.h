@@ -105,7 +105,10 @@ struct TrainingParams {
   int64_t inference_max_tokens{}, inference_top_k{};
   double inference_temperature{}, inference_top_p{};
   // Launcher
-  std::optional<int64_t> nproc_per_node;
+  std::optional<int64_t> nproc_per_node, master_port;
+  int64_t nnodes{}, node_rank{}, rendezvous_timeout{};  // seconds
+  std::optional<std::string> master_addr, launcher;
+  std::string preflight;
   std::string device;  // auto, cpu, cuda
   // Hub and secrets: never written to a file, never on a rank's command line
   std::optional<std::string> token, wandb_token, username, repo_id;

@@ -37,6 +37,7 @@ struct SftOptions {
   bool response_only = true;
   bool add_eos_token = true;
   int64_t max_length = 1024;          // tokens per row; longer rows keep their start
+  std::string max_length_reason = "--block-size";  // the flag or property that set it, for messages
   int64_t max_samples = 0;            // 0: all; else evenly spaced rows
   int64_t embedding_rows = 0;         // 0: unknown; a note tells of ids at or above. Growing or refusing: the caller's
 };

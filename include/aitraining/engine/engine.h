@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -93,8 +94,8 @@ class Engine {
     uint64_t weights = 0, gradients = 0, optimizer = 0, buffers = 0;
   };
   Memory memory() const;
-  // Hash of the trained weights that all ranks hold whole, for comparing replicas.
-  uint64_t weights_checksum() const;
+  // Hash of the trained weights that all ranks hold whole, for comparing replicas; none when all are sharded.
+  std::optional<uint64_t> weights_checksum() const;
   // Trained weights that are whole on every rank (adapters), by parameter. Flat fp32.
   std::vector<StateRange> whole_state() const;
   bool has_moments() const;  // an optimizer state exists: AdamW after its first update

@@ -10,6 +10,7 @@ struct PreparedTraining {
   config::ResolvedConfig config;
   std::string folder;  // the project's, absolute
   launch::DeviceInventory devices;
+  launch::Cluster cluster;
   launch::LaunchPlan plan;
 };
 // Checks files and columns, finds the devices and decides. UserError.

@@ -52,7 +52,7 @@ std::vector<Field> engine_fields() {
        .group = Group::training,
        .initial = 7200,
        .help = "Seconds that a rank waits for the others in a collective",
-       .range = {.min = 1}},
+       .range = {.min = 1, .max = 31536000}},
       {.member = &P::check_replicas,
        .name = "check_replicas",
        .group = Group::training,

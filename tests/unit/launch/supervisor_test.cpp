@@ -83,7 +83,7 @@ class Supervised : public ::testing::Test {
     ::dup2(log, STDERR_FILENO);
     int code = 99;
     try {
-      code = supervise_ranks(plan, {"/bin/sh", {"-c", prelude + script}}, folder_.string(), grace);
+      code = supervise_ranks(plan, {}, {"/bin/sh", {"-c", prelude + script}}, folder_.string(), grace);
     } catch (const Error& e) {
       ::dprintf(STDERR_FILENO, "%s\n", e.what());
       code = e.exit_code();
@@ -261,7 +261,7 @@ TEST_F(Supervised, IgnoredHangupStaysIgnored) {
 TEST_F(Supervised, AProgramThatCannotBeStartedIsAnError) {
   LaunchPlan plan;
   plan.ranks = 2;
-  EXPECT_THROW(supervise_ranks(plan, {(folder_ / "none").string(), {}}, folder_.string(), {}),
+  EXPECT_THROW(supervise_ranks(plan, {}, {(folder_ / "none").string(), {}}, folder_.string(), {}),
                EnvironmentError);
 }
 
@@ -298,8 +298,8 @@ TEST_F(Supervised, ABusyPortThatTheUserNamedIsAnErrorWithTheWayOut) {
   start(2, "exit 0");
   unsetenv("MASTER_PORT");
   EXPECT_EQ(exit_code(), 2);
-  EXPECT_TRUE(terminal_has("MASTER_PORT=" + std::to_string(busy.port) +
-                           " cannot be used: Address already in use"))
+  EXPECT_TRUE(terminal_has("port " + std::to_string(busy.port) +
+                           " cannot be used for the rendezvous: Address already in use"))
       << terminal();
   EXPECT_TRUE(terminal_has("Unset MASTER_PORT")) << terminal();
 }
