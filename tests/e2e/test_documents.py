@@ -7,10 +7,12 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from fixtures.data import texts
+from fixtures.ports import free_port
 from fixtures.reading import adapter, weights
 from fixtures.runner import ROOT, Result, binary, environment
 
@@ -93,6 +95,25 @@ def test_s47_multi_node_block_on_one_node(language, place):
     result = check(shell(text_of(language, "multi-node.sh"), place, env=TWO), updates=3, ranks=2, engine="zero3")
     assert result.params["trainer"] == "default"
     assert "Starting default/generic CLM training..." in result.output
+
+
+def test_s45_multi_node_block_on_two_nodes(language, place):
+    """Typed as it stands on each node; accelerate's configuration file says which node it is."""
+    port, nodes = free_port(), []
+    for number in (0, 1):
+        home = place / f"home{number}" / "accelerate"
+        home.mkdir(parents=True)
+        (home / "default_config.yaml").write_text(
+            f"compute_environment: LOCAL_MACHINE\nmachine_rank: {number}\nmain_process_ip: 127.0.0.1\n"
+            f"main_process_port: {port}\nnum_machines: 2\nnum_processes: 4\n")
+    with ThreadPoolExecutor() as pool:
+        for number in (0, 1):
+            env = {"HF_HOME": place / f"home{number}"}
+            nodes.append(pool.submit(shell, text_of(language, "multi-node.sh"), place, env=env))
+    first, second = (node.result().ok() for node in nodes)
+    assert first.state["global_step"] == 2  # 40 rows, 2 x 4 x 4 an update
+    assert "engine zero3" in first.output and "world=4" in first.output + second.output
+    assert "Project folder" in first.stdout and "Project folder" not in second.stdout
 
 
 def test_s54_gpu_selection(language, place):
