@@ -8,8 +8,8 @@
 #include "aitraining/config/config.h"
 #include "aitraining/core/error.h"
 #include "aitraining/launch/launch.h"
+#include "aitraining/project/training.h"
 #include "plan_command.h"
-#include "train_command.h"
 
 namespace aitraining {
 namespace {
@@ -41,7 +41,9 @@ int run(int argc, char** argv) {
     case Kind::tool:
       return launch::run_tool_in_process(command.tool_request);
     case Kind::train:
-      return train(std::move(command.config));
+      return project::run(project::prepare(std::move(command.config)));
+    case Kind::job:
+      return project::run_job(std::move(command.config));
     case Kind::plan:
       return plan(command.config, command.plan);
     case Kind::environment:

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <iostream>
+#include <iterator>
 #include <map>
 
 #include <fmt/format.h>
@@ -87,6 +89,18 @@ Command rank_command(const Words& arguments) {
   Command command;
   command.kind = Command::Kind::run_rank;
   command.rank_params = arguments[0];
+  return command;
+}
+
+// What AutoTrainProject starts: the values come through standard input, which nobody else can read.
+Command job_command(const Words& arguments) {
+  if (!arguments.empty()) throw UserError("--run-job takes no argument");
+  const std::string text(std::istreambuf_iterator<char>(std::cin), {});
+  const auto values = nlohmann::ordered_json::parse(text, nullptr, false);
+  if (!values.is_object()) throw UserError("--run-job: standard input is no JSON object");
+  Command command;
+  command.kind = Command::Kind::job;
+  command.config = resolve_values(values, "LLMTrainingParams");
   return command;
 }
 
@@ -222,6 +236,7 @@ Command parse_command_line(const Words& arguments) {
   const std::string& first = arguments[0];
   const Words rest(arguments.begin() + 1, arguments.end());
   if (first == "--run-rank") return rank_command(rest);
+  if (first == "--run-job") return job_command(rest);
   if (first == "tools") return tools_command(rest);
   if (first == "plan") return plan_command(rest);
   if (first == "env") return environment_command(rest);

@@ -38,6 +38,9 @@ struct Draft {
   void record(const Field& field, const Place& place, const std::string& problem);
 };
 
+// A program's values by name; `origin` is said in front of them in messages.
+void apply_values(const nlohmann::ordered_json& values, const std::string& origin, Draft& draft);
+
 struct Problem {
   const Field* field;
   Verdict verdict;

@@ -56,9 +56,11 @@ Json field_schema(const Field& field) {
   add_choices(field, schema);
   add_range(field.range, schema);
   if (field.initial != Value("") && !field.secret) schema["default"] = to_json_value(field.initial);
+  if (field.secret) schema["writeOnly"] = true;
   if (!field.missing.empty()) schema["minLength"] = 1;
   if (field.map()) schema["additionalProperties"] = Json{{"type", "string"}};
   if (field.trainers != "all") schema["x-trainers"] = split(field.trainers, ',');
+  if (!field.also_called.empty()) schema["x-also-called"] = field.also_called;
   schema["x-group"] = group_title(field.group);
   if (!field.available()) schema["x-not-in-this-build"] = unavailable_text(field);
   return schema;

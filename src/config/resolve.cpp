@@ -195,4 +195,17 @@ ResolvedConfig resolve(const TaskWord& word, const std::vector<std::string>& arg
   return std::move(draft.config);
 }
 
+ResolvedConfig resolve_values(const nlohmann::ordered_json& values, const std::string& origin,
+                              Task task) {
+  Draft draft(task);
+  apply_values(values, origin, draft);
+  read_environment(draft);
+  collect_problems(draft);
+  const auto unsupported = ordered_unsupported({origin, {}}, {}, draft);
+  draft.problems.insert(draft.problems.end(), unsupported.begin(), unsupported.end());
+  throw_problems(draft.problems);
+  finish(draft);
+  return std::move(draft.config);
+}
+
 }  // namespace aitraining::config

@@ -45,6 +45,19 @@ NearFields nearest_by_other_name(std::string_view word, Task task) {
   return found;
 }
 
+std::vector<std::string> nearest_parameters(const std::string& name, Task task) {
+  std::vector<std::string> known;
+  for (const Field* field : fields_of(task)) known.emplace_back(field->name);
+  Near near = nearest_names(name, known);
+  const NearFields other = nearest_by_other_name(name, task);
+  if (near.names.empty() || other.distance < near.distance) {
+    near.names.clear();
+    for (const Field* field : other.fields) near.names.emplace_back(field->name);
+  }
+  for (std::string& found : near.names) found = "'" + found + "'";
+  return near.names;
+}
+
 std::string did_you_mean(const std::vector<std::string>& suggestions) {
   if (suggestions.empty()) return {};
   const size_t count = std::min(suggestions.size(), kMostSuggestions);

@@ -21,6 +21,9 @@ struct NearFields {
 // By what other tools call a parameter.
 NearFields nearest_by_other_name(std::string_view word, Task task);
 
+// Names of parameters, or of what other tools call them, near an unknown one; quoted.
+std::vector<std::string> nearest_parameters(const std::string& name, Task task);
+
 // "; did you mean 'a' or 'b'?"; empty without suggestions. They are quoted by the caller.
 std::string did_you_mean(const std::vector<std::string>& suggestions);
 

@@ -6,11 +6,10 @@ import threading
 import time
 from contextlib import contextmanager
 
-import psutil
 import pytest
 
 from fixtures.data import chats, random_chats
-from fixtures.runner import family, finish, gone, kill_tree, start, train, training_command
+from fixtures.runner import family, finish, gone, kill_tree, ranks_of, start, train, training_command
 
 ENDLESS = {"epochs": 1000000, "lr": 1e-4, "batch_size": 1, "gradient_accumulation": 1}
 
@@ -51,19 +50,6 @@ def test_br03_left_over_variables_are_ignored(m0, data, project):
     with listener(29500):
         run = train(m0, data, project, ranks=2, env=left, timeout=60).ok()
     assert run.steps and "WORLD_SIZE" in run.output
-
-
-def ranks_of(process):
-    """Rank number -> process, of a running launcher."""
-    found = {}
-    for member in family(process):
-        try:
-            rank = member.environ().get("RANK")
-        except psutil.Error:
-            continue
-        if rank is not None and "--run-rank" in member.cmdline():
-            found[int(rank)] = member
-    return found
 
 
 @contextmanager

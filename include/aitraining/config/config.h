@@ -55,13 +55,14 @@ struct Command {
     version,
     print,
     train,
+    job,
     run_rank,
     tool,
     plan,
     environment
   } kind = Kind::help;
   std::string text;       // help, version, print (schema, completion): what to print
-  ResolvedConfig config;  // train, plan
+  ResolvedConfig config;  // train, job, plan
   PlanRequest plan;
   EnvironmentRequest environment;
   std::string rank_params;  // run_rank: path of training_params.json
@@ -71,6 +72,15 @@ struct Command {
 
 // UserError with every problem found, each with the nearest known name, or file:line.
 Command parse_command_line(const std::vector<std::string>& arguments);
+
+// The same from a program's values by name (`--run-job`, AutoTrainProject); `origin` names their
+// place in messages. Texts are read as in YAML; null is "unset".
+ResolvedConfig resolve_values(const nlohmann::ordered_json& values, const std::string& origin,
+                              Task task = Task::llm);
+// What differs from the defaults: the values that resolve_values takes.
+enum class Secrets { kept, left_out };
+nlohmann::ordered_json changed_values(const TrainingParams& params, Secrets secrets,
+                                      Task task = Task::llm);
 
 TrainingParams default_params(Task task = Task::llm);
 
@@ -85,6 +95,9 @@ std::vector<std::string> validate(const TrainingParams& params, Task task = Task
 
 // Absolute project folder: relative names live in the current directory or AUTOTRAIN_PROJECTS_DIR.
 std::string project_folder(const TrainingParams& params);
+
+// Secrets that are set, by the environment variable that hands them on.
+StringMap secret_environment(const TrainingParams& params, Task task = Task::llm);
 
 // One line per value that was given ("lr = 2e-05 (flag)"); secrets show as ***.
 std::string describe(const ResolvedConfig& config);

@@ -1,5 +1,8 @@
-#include "train_command.h"
+#include "aitraining/project/training.h"
 
+#include <sys/prctl.h>
+
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -13,10 +16,9 @@
 #include "aitraining/core/log.h"
 #include "aitraining/core/strings.h"
 #include "aitraining/launch/environment_report.h"
-#include "aitraining/launch/launch.h"
-#include "front_check.h"
+#include "aitraining/project/front_check.h"
 
-namespace aitraining {
+namespace aitraining::project {
 namespace fs = std::filesystem;
 namespace {
 
@@ -27,6 +29,9 @@ void print_project(const std::string& folder) {
 
 void report(const config::ResolvedConfig& config, const launch::LaunchPlan& plan,
             const launch::DeviceInventory& devices) {
+  // In the reference's words; other trainers are refused before.
+  log::info("Starting {} training...",
+            config.params.trainer == "default" ? "default/generic CLM" : "SFT");
   std::string settings(trim(config::describe(config)));
   for (size_t at = 0; (at = settings.find('\n', at)) != std::string::npos;)
     settings.replace(at, 1, ", ");
@@ -85,35 +90,49 @@ int train_started_rank(const config::ResolvedConfig& config, const launch::Launc
 
 }  // namespace
 
-int train(config::ResolvedConfig config) {
-  config::TrainingParams& params = config.params;
-  const std::string folder = config::project_folder(params);
+PreparedTraining prepare(config::ResolvedConfig config) {
+  PreparedTraining training;
+  training.config = std::move(config);
+  config::TrainingParams& params = training.config.params;
+  training.folder = config::project_folder(params);
   check_before_launch(params);
-  const launch::DeviceInventory devices = launch::probe_devices();
-  const launch::Cluster cluster = launch::read_cluster(params);
+  training.devices = launch::probe_devices();
+  training.cluster = launch::read_cluster(params);
   launch::LaunchInputs inputs = launch::read_launch_inputs(params);
-  inputs.task = config.task;
-  launch::apply_cluster(cluster, inputs);
-  const launch::LaunchPlan plan = launch::make_plan(params, devices, inputs);
-  params.device = plan.device;  // the ranks take what was decided here
+  inputs.task = training.config.task;
+  launch::apply_cluster(training.cluster, inputs);
+  training.plan = launch::make_plan(params, training.devices, inputs);
+  params.device = training.plan.device;  // the ranks take what was decided here
+  return training;
+}
+
+int run(PreparedTraining training) {
+  const auto& [config, folder, devices, cluster, plan] = training;
   launch::export_environment(plan);
-  if (params.launcher) return train_started_rank(config, plan, devices);
+  if (config.params.launcher) return train_started_rank(config, plan, devices);
+  const bool first = cluster.node_rank == 0;
   make_folder(folder);
   std::optional<FolderLock> lock;  // machine 0 keeps it for all of them
-  if (cluster.node_rank == 0) {
+  if (first) {
     lock.emplace(folder, "training run");
     remove_unfinished(folder);
     print_project(folder);
     log_environment(devices, folder);
   }
   report(config, plan, devices);
-  const std::string file = folder + (cluster.node_rank == 0 ? "/training_params.json"
-                                                            : fmt::format("/logs/machine{}.json", cluster.node_rank));
+  const std::string file =
+      folder + (first ? "/training_params.json"
+                      : fmt::format("/logs/machine{}.json", cluster.node_rank));
   fs::create_directories(fs::path(file).parent_path());
-  write_file_atomic(file, config::to_json(params).dump(4) + "\n");
+  write_file_atomic(file, config::to_json(config.params).dump(4) + "\n");
   const int code = launch::supervise(plan, cluster, file, folder);
-  if (code == 0 && cluster.node_rank == 0) print_project(folder);
+  if (code == 0 && first) print_project(folder);
   return code;
 }
 
-}  // namespace aitraining
+int run_job(config::ResolvedConfig config) {
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  return run(prepare(std::move(config)));
+}
+
+}  // namespace aitraining::project

@@ -1,4 +1,4 @@
-#include "front_check.h"
+#include "aitraining/project/front_check.h"
 
 #include <filesystem>
 
@@ -6,7 +6,7 @@
 #include "aitraining/core/error.h"
 #include "aitraining/data/sft.h"
 
-namespace aitraining {
+namespace aitraining::project {
 namespace fs = std::filesystem;
 namespace {
 
@@ -38,8 +38,10 @@ void check_project(const config::TrainingParams& params) {
   const fs::path project = fs::weakly_canonical(config::project_folder(params));
   const auto refuse_same = [&](const std::string& input, const char* word, const char* flag) {
     if (fs::weakly_canonical(fs::absolute(input)) != project) return;
-    throw UserError("--project-name: {} is the {} folder ({}); its files would be overwritten. Choose another name.",
-                    project.string(), word, flag);
+    throw UserError(
+        "--project-name: {} is the {} folder ({}); its files would be overwritten. Choose another "
+        "name.",
+        project.string(), word, flag);
   };
   refuse_same(params.model, "model", "--model");
   refuse_same(params.data_path, "data", "--data-path");
@@ -54,4 +56,4 @@ void check_before_launch(const config::TrainingParams& params) {
   if (params.valid_split) check_split(params, *params.valid_split, "validation");
 }
 
-}  // namespace aitraining
+}  // namespace aitraining::project

@@ -1,0 +1,3 @@
+from aitraining.project import AutoTrainProject
+
+__all__ = ["AutoTrainProject"]

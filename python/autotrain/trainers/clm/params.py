@@ -1,0 +1,3 @@
+from aitraining.params import LLMTrainingParams
+
+__all__ = ["LLMTrainingParams"]
