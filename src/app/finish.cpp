@@ -145,7 +145,7 @@ void Session::report_files(const report::EndRecord& end) const {
             human_duration(end.seconds));
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(project_)) {
-    if (!entry.is_regular_file()) continue;
+    if (!entry.is_regular_file() || entry.path().filename().string().starts_with(".")) continue;
     names.push_back(fmt::format("{} ({})", entry.path().filename().string(), human_bytes(entry.file_size())));
   }
   std::sort(names.begin(), names.end());

@@ -173,6 +173,9 @@ LaunchPlan make_plan(const config::TrainingParams& params, const DeviceInventory
   note_devices(params, devices, plan);
   choose_precision(params, devices, plan);
   plan.threads_per_rank = std::max(1, devices.cores / plan.ranks);
+  if (plan.device == "cuda") {
+    for (const Gpu& gpu : devices.gpus) plan.cores.push_back(gpu.cores);
+  }
   plan.counted_devices =
       plan.device == "cuda" || inputs.forced_processes.value_or(0) > 0 ? plan.ranks : 0;
   choose_environment(params, devices, plan);

@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
 
 #include <fmt/format.h>
 
@@ -38,6 +40,7 @@ struct Prepared {
   std::vector<std::string> arguments, variables;
   std::vector<char*> argv, envp;
   FileDescriptor input, output, failed_read, failed_write;
+  cpu_set_t cores{};
 };
 
 Prepared prepare(const RankProgram& program, const RankSetup& setup) {
@@ -49,7 +52,8 @@ Prepared prepare(const RankProgram& program, const RankSetup& setup) {
              .input = open_checked("/dev/null", O_RDONLY),
              .output = FileDescriptor(),
              .failed_read = FileDescriptor(),
-             .failed_write = FileDescriptor()};
+             .failed_write = FileDescriptor(),
+             .cores = core_set(setup.cores)};
   p.arguments.insert(p.arguments.end(), program.arguments.begin(), program.arguments.end());
   p.argv = pointers(p.arguments);
   p.envp = pointers(p.variables);
@@ -77,6 +81,8 @@ void become(const RankProgram& program, const RankSetup& setup, const Prepared& 
     ::dup2(p.output.get(), STDERR_FILENO);
   }
   if (setup.phase_fd >= 0) ::fcntl(setup.phase_fd, F_SETFD, 0);
+  // Cores that a container does not allow are left out by the kernel; if none is left, nothing is bound.
+  if (CPU_COUNT(&p.cores) > 0) ::sched_setaffinity(0, sizeof(p.cores), &p.cores);
   if (setup.environment.store_listen_fd >= 0)
     ::fcntl(setup.environment.store_listen_fd, F_SETFD, 0);
   ::execve(program.executable.c_str(), p.argv.data(), p.envp.data());
@@ -94,6 +100,19 @@ FileDescriptor open_pidfd(pid_t pid) {
 }
 
 }  // namespace
+
+cpu_set_t core_set(const std::string& list) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::istringstream parts(list);
+  for (std::string part; std::getline(parts, part, ',');) {
+    int first = 0, last = 0;
+    const int found = std::sscanf(part.c_str(), "%d-%d", &first, &last);
+    if (found < 1 || first < 0) continue;
+    for (int core = first; core <= (found == 2 ? last : first) && core < CPU_SETSIZE; ++core) CPU_SET(core, &set);
+  }
+  return set;
+}
 
 std::vector<std::string> rank_environment(const RankSetup& setup) {
   std::vector<std::string> variables;

@@ -1,5 +1,6 @@
 #pragma once
 // One rank as a child process.
+#include <sched.h>
 #include <sys/types.h>
 
 #include <csignal>
@@ -37,9 +38,13 @@ struct RankSetup {
   RankEnvironment environment;
   int threads = 1;
   int phase_fd = -1;                 // see phase_board.h
+  std::string cores{};               // "0-3,8": what the process is bound to; empty: any
   sigset_t signal_mask{};            // that the program starts with
   std::filesystem::path log_file{};  // empty: the parent's own output
 };
+
+// "0-3,8" as a set; empty for text that is no such list.
+cpu_set_t core_set(const std::string& list);
 
 // The environment of a rank: the parent's without anything that torchrun may have left, plus the
 // rank's identity.

@@ -66,6 +66,9 @@ class Supervisor {
                                                                              : cluster_.master_port},
                       .threads = plan_.threads_per_rank,
                       .phase_fd = phases_.descriptor(),
+                      .cores = static_cast<size_t>(local) < plan_.cores.size()
+                                   ? plan_.cores[static_cast<size_t>(local)]
+                                   : "",
                       .signal_mask = gate_.previous_mask()};
       if (rank == 0) setup.environment.store_listen_fd = store.listener.get();
       if (local > 0) setup.log_file = logs_ / fmt::format("rank{}.log", rank);

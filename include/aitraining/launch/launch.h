@@ -33,6 +33,9 @@ struct LaunchPlan {
   std::string engine = "ddp";  // single, ddp, zero2, zero3
   std::string precision = "fp32", precision_reason;
   int threads_per_rank = 1;
+  // Of each rank: the cores nearest to its GPU, as the kernel lists them ("0-47,96-143"), to which it is bound; empty:
+  // any.
+  std::vector<std::string> cores{};
   std::vector<std::string> notes;
   // Variables that all ranks get beside their identity, unless the user has set them: what
   // accelerate and torchrun export, and limits of NCCL.

@@ -76,6 +76,7 @@ class Supervised : public ::testing::Test {
     LaunchPlan plan;
     plan.ranks = ranks;
     plan.threads_per_rank = 1;
+    plan.cores = cores_;
     supervisor_ = ::fork();
     if (supervisor_ != 0) return;
     const int log = ::open((folder_ / "terminal").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
@@ -137,6 +138,7 @@ class Supervised : public ::testing::Test {
   fs::path folder_;
   pid_t supervisor_ = -1;
   int ready_ = -1;
+  std::vector<std::string> cores_;  // that the ranks are bound to
   std::vector<int> held_;
 };
 
@@ -154,6 +156,27 @@ TEST_F(Supervised, AllWellAndEachRankKnowsWhoItIs) {
             "rank 2 of 3 local 2/3 at 127.0.0.1 threads 1 store\n");
   EXPECT_TRUE(terminal_has("rank=0 world=3") && terminal_has("rank=1 world=3") &&
               terminal_has("rank=2 world=3"));
+}
+
+// Rank 0 may be bound to one core, rank 1 is not, and a list that means nothing binds nothing.
+TEST_F(Supervised, RanksAreBoundToTheCoresOfTheirGpu) {
+  cpu_set_t allowed;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+  int first = 0;
+  while (!CPU_ISSET(first, &allowed)) ++first;
+  cores_ = {std::to_string(first), "", "nonsense"};
+  start(3, "grep Cpus_allowed_list /proc/self/status > cores$RANK");
+  EXPECT_EQ(exit_code(), 0) << terminal();
+  EXPECT_EQ(read_file(folder_ / "cores0"), "Cpus_allowed_list:\t" + std::to_string(first) + "\n");
+  EXPECT_EQ(read_file(folder_ / "cores1"), read_file(folder_ / "cores2"));
+}
+
+TEST(CoreSet, ReadsTheKernelsLists) {
+  const cpu_set_t set = core_set("0-2,7,9-10");
+  for (int core : {0, 1, 2, 7, 9, 10}) EXPECT_TRUE(CPU_ISSET(core, &set)) << core;
+  EXPECT_EQ(CPU_COUNT(&set), 6);
+  const cpu_set_t none = core_set("");
+  EXPECT_EQ(CPU_COUNT(&none), 0);
 }
 
 TEST_F(Supervised, RankZeroInheritsTheListeningSocket) {
