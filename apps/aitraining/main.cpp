@@ -9,6 +9,7 @@
 #include "aitraining/core/error.h"
 #include "aitraining/launch/launch.h"
 #include "aitraining/project/training.h"
+#include "plan_command.h"
 
 namespace aitraining {
 namespace {
@@ -43,6 +44,10 @@ int run(int argc, char** argv) {
       return project::run(project::prepare(std::move(command.config)));
     case Kind::job:
       return project::run_job(std::move(command.config));
+    case Kind::plan:
+      return plan(command.config, command.plan);
+    case Kind::environment:
+      return print_environment(command.environment);
   }
   throw BugError("[bug] a command without an action");
 }

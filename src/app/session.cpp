@@ -235,6 +235,12 @@ void Session::train() {
   trainer_ = std::make_unique<train::Trainer>(*engine_, *objective, *group_, std::move(split), std::move(valid),
                                               options, hooks(), sinks);
   if (resumed_) compare_with_resumed();
+  const int64_t total = trainer_->total_updates();
+  const auto warmup = train::warmup_updates(params_.warmup_ratio, total);
+  if (first_rank() && total == 1 && train::learning_rate(options.schedule, 1.0, 1, 1, warmup) == 0) {
+    log::warn("the only update of this run has learning rate 0 (warm-up starts at 0), so nothing is trained: add rows or "
+              "--epochs, lower --gradient-accumulation, or use --warmup-ratio 0");
+  }
   if (first_rank()) {
     const auto lines = summary(*trainer_);
     for (auto* sink : sinks) sink->on_start(lines);

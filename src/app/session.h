@@ -66,7 +66,7 @@ class Session {
   bool shared_folder_ = true;  // the ranks see one project folder
   std::unique_ptr<model::ModelSource> source_;
   std::unique_ptr<text::TextAssets> assets_;
-  LengthLimit limit_;
+  data::LengthLimit limit_;
   std::unique_ptr<data::PreparedSplit> train_, valid_;
   std::unique_ptr<comm::ProcessGroup> group_;
   std::unique_ptr<model::Decoder> decoder_;

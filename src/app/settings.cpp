@@ -7,9 +7,6 @@
 namespace aitraining::app {
 namespace {
 
-constexpr int64_t kDefaultBlock = 1024;
-constexpr int64_t kAutomaticModelLength = 2048;  // the reference's default, which it reads as "ask the model"
-
 train::TrainerOptions::Strategy strategy(const std::string& word) {
   using Strategy = train::TrainerOptions::Strategy;
   if (word == "epoch") return Strategy::epoch;
@@ -24,19 +21,10 @@ format::DType dtype_of(const std::optional<std::string>& name) {
 
 }  // namespace
 
-LengthLimit length_limit(const config::TrainingParams& params, const model::ModelConfig& model,
-                         std::optional<int64_t> tokenizer_limit) {
-  LengthLimit limit;
-  const bool given = params.block_size > 0;
-  limit.tokens = given ? params.block_size : kDefaultBlock;
-  limit.reason = given ? "--block-size" : "default block size";
-  auto lower = [&](int64_t tokens, const std::string& reason) {
-    if (tokens > 0 && tokens < limit.tokens) limit = {tokens, reason};
-  };
-  if (params.model_max_length != kAutomaticModelLength) lower(params.model_max_length, "--model-max-length");
-  lower(model.max_position_embeddings, "max_position_embeddings of the model");
-  if (tokenizer_limit) lower(*tokenizer_limit, "model_max_length of the tokenizer");
-  return limit;
+data::LengthLimit length_limit(const config::TrainingParams& params, const model::ModelConfig& model,
+                               std::optional<int64_t> tokenizer_limit) {
+  return data::length_limit(
+      {params.block_size, params.model_max_length, model.max_position_embeddings, tokenizer_limit});
 }
 
 data::SftOptions sft_options(const config::TrainingParams& params, int64_t max_length, int64_t embedding_rows) {

@@ -4,6 +4,7 @@
 
 #include "aitraining/comm/process_group.h"
 #include "aitraining/config/config.h"
+#include "aitraining/data/length_limit.h"
 #include "aitraining/data/sft.h"
 #include "aitraining/engine/engine.h"
 #include "aitraining/format/tensor_store.h"
@@ -13,14 +14,8 @@
 
 namespace aitraining::app {
 
-// Tokens per row: block_size (unset: 1024), never more than model_max_length (2048: as the model's own limit says) nor
-// than the tokenizer's. `reason` tells which of them decided.
-struct LengthLimit {
-  int64_t tokens = 0;
-  std::string reason;
-};
-LengthLimit length_limit(const config::TrainingParams& params, const model::ModelConfig& model,
-                         std::optional<int64_t> tokenizer_limit);
+data::LengthLimit length_limit(const config::TrainingParams& params, const model::ModelConfig& model,
+                               std::optional<int64_t> tokenizer_limit);
 
 data::SftOptions sft_options(const config::TrainingParams& params, int64_t max_length, int64_t embedding_rows);
 std::optional<model::LoraOptions> lora_options(const config::TrainingParams& params);

@@ -105,9 +105,7 @@ Command job_command(const Words& arguments) {
 }
 
 // Commands of the reference that are not there.
-constexpr std::array<std::string_view, 18> kLaterCommands{"env",
-                                                          "plan",
-                                                          "api",
+constexpr std::array<std::string_view, 16> kLaterCommands{"api",
                                                           "app",
                                                           "chat",
                                                           "tui",
@@ -127,7 +125,7 @@ constexpr std::array<std::string_view, 18> kLaterCommands{"env",
 [[noreturn]] void refuse_command(const std::string& word) {
   if (word.starts_with("llm-") || word.starts_with("llm:") || word.starts_with("vlm:"))
     throw UserError("{}", task_problem(word));
-  const std::string available = "llm, seq2seq, vlm, tools, schema, completion";
+  const std::string available = "llm, seq2seq, vlm, plan, env, tools, schema, completion";
   if (std::ranges::count(kLaterCommands, word)) {
     throw UserError("not supported yet in this build: command {} (available: {})", word, available);
   }
@@ -155,7 +153,7 @@ Command help_command(const CommandFlags& flags, Task task, const std::string& ta
   return text_command(Command::Kind::help, help_text(task, checked_trainer(chosen, task)));
 }
 
-Command training_command(const Words& arguments) {
+Command training_command(const Words& arguments, Purpose purpose = Purpose::train) {
   TaskWord word;
   if (!arguments.empty() && !arguments[0].starts_with("-")) {
     word.text = arguments[0];
@@ -170,9 +168,65 @@ Command training_command(const Words& arguments) {
   if (flags.version)
     return text_command(Command::Kind::version, "aitraining " AITRAINING_VERSION "\n");
   Command command;
-  command.kind = Command::Kind::train;
-  command.config = resolve(word, rest, std::move(flags));
+  command.kind = purpose == Purpose::plan ? Command::Kind::plan : Command::Kind::train;
+  command.config = resolve(word, rest, std::move(flags), purpose);
   return command;
+}
+
+// The words of `arguments` that are plan's own, taken out of them: they may stand before the task
+// too.
+PlanRequest take_plan_flags(Words& arguments) {
+  PlanRequest request;
+  Words others;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    const std::string name = word.starts_with("--") ? parameter_name(word) : "";
+    if (name == "json" || name == "explain") {
+      if (word.find('=') != std::string::npos) throw UserError("--{} takes no value", name);
+      (name == "json" ? request.json : request.explain) = true;
+    } else if (name == "assume_devices") {
+      const size_t equals = word.find('=');
+      const bool last = i + 1 == arguments.size() || arguments[i + 1].starts_with("-");
+      if (equals == std::string::npos && last)
+        throw UserError(
+            "--assume-devices needs a value: 8, or with the memory of each GPU 8x80GiB");
+      if (request.assumed_devices) throw UserError("--assume-devices is given twice; give it once");
+      request.assumed_devices =
+          equals == std::string::npos ? arguments[++i] : word.substr(equals + 1);
+    } else {
+      others.push_back(word);
+    }
+  }
+  arguments = std::move(others);
+  return request;
+}
+
+Command plan_command(Words arguments) {
+  if (arguments.empty()) return text_command(Command::Kind::help, help_text());
+  PlanRequest request = take_plan_flags(arguments);
+  Command command = training_command(arguments, Purpose::plan);
+  command.plan = std::move(request);
+  return command;
+}
+
+Command environment_command(Words arguments) {
+  if (asks_for_help(arguments)) return text_command(Command::Kind::help, help_text());
+  Command command;
+  command.kind = Command::Kind::environment;
+  command.environment.json = std::erase(arguments, "--json") > 0;
+  // accelerate writes this one with an underscore.
+  for (std::string& word : arguments)
+    if (word.starts_with("--config_file")) word.replace(0, 13, "--config-file");
+  command.environment.config_file = read_text_flags(arguments, {"--config-file"}, false)[0];
+  return command;
+}
+
+Command accelerate_command(const Words& arguments) {
+  if (!arguments.empty() && arguments[0] == "env")
+    return environment_command({arguments.begin() + 1, arguments.end()});
+  throw UserError(
+      "accelerate {}: only `accelerate env` is here. A training starts its own ranks: {}",
+      arguments.empty() ? "" : arguments[0], "aitraining llm --train ...");
 }
 
 }  // namespace
@@ -184,6 +238,9 @@ Command parse_command_line(const Words& arguments) {
   if (first == "--run-rank") return rank_command(rest);
   if (first == "--run-job") return job_command(rest);
   if (first == "tools") return tools_command(rest);
+  if (first == "plan") return plan_command(rest);
+  if (first == "env") return environment_command(rest);
+  if (first == "accelerate") return accelerate_command(rest);
   if (first == "schema") return schema_command(rest);
   if (first == "completion") return completion_command(rest);
   return training_command(arguments);

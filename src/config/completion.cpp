@@ -15,7 +15,8 @@
 namespace aitraining::config {
 namespace {
 
-const std::vector<std::string> kCommands{"llm", "seq2seq", "vlm", "tools", "schema", "completion"};
+const std::vector<std::string> kCommands{"llm", "seq2seq", "vlm",    "plan",
+                                         "env", "tools",   "schema", "completion"};
 const std::vector<std::string> kTools{"merge-llm-adapter", "tokenize", "logits"};
 const std::vector<std::string> kShells{"bash", "zsh", "fish"};
 
@@ -92,6 +93,8 @@ std::string bash() {
       "    tools) COMPREPLY=($(compgen -W \"{}\" -- \"$word\")); return ;;\n"
       "    completion) COMPREPLY=($(compgen -W \"{}\" -- \"$word\")); return ;;\n"
       "    schema) COMPREPLY=($(compgen -W \"--task\" -- \"$word\")); return ;;\n"
+      "    env) COMPREPLY=($(compgen -W \"--json --config-file\" -- \"$word\")); return ;;\n"
+      "    plan) flags=\"llm seq2seq vlm --json --explain --assume-devices {}\" ;;\n"
       "{}"
       "    *) flags=\"{}\" ;;\n"
       "  esac\n"
@@ -99,7 +102,7 @@ std::string bash() {
       "}}\n"
       "complete -o filenames -F _aitraining aitraining\n",
       join(path_flags(), "|"), cases, join(kCommands, " "), join(kTools, " "), join(kShells, " "),
-      tasks, join(flags_of(Task::llm), " "));
+      join(flags_of(Task::llm), " "), tasks, join(flags_of(Task::llm), " "));
 }
 
 // The bash function under zsh's own emulation of it: one script to keep right.
@@ -145,12 +148,17 @@ std::string fish() {
   text +=
       "complete -c aitraining -n '__fish_seen_subcommand_from schema' -l task -x -a 'llm seq2seq "
       "vlm'\n";
+  text +=
+      "complete -c aitraining -n '__fish_seen_subcommand_from env' -l json -l config-file\n"
+      "complete -c aitraining -n '__fish_seen_subcommand_from plan' -l json -l explain\n"
+      "complete -c aitraining -n '__fish_seen_subcommand_from plan' -l assume-devices -x\n";
   for (const std::string& flag : command_flags())
     text += fmt::format("complete -c aitraining -l {}\n", flag.substr(2));
   for (Task task : kTasks) {
     const std::string condition =
-        task == Task::llm ? "not __fish_seen_subcommand_from seq2seq vlm tools schema completion"
-                          : fmt::format("__fish_seen_subcommand_from {}", task_name(task));
+        task == Task::llm
+            ? "not __fish_seen_subcommand_from seq2seq vlm tools schema completion env"
+            : fmt::format("__fish_seen_subcommand_from {}", task_name(task));
     for (const Field* field : fields_of(task)) text += fish_field(*field, condition);
   }
   return text;

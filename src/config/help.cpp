@@ -25,6 +25,11 @@ constexpr std::string_view kUsage =
     "  aitraining tools merge-llm-adapter --base-model-path DIR --adapter-path DIR --output-folder "
     "DIR\n"
     "  aitraining tools tokenize|logits --model DIR --input FILE.jsonl --output FILE\n"
+    "  aitraining plan llm ... [--json] [--explain] [--assume-devices 8|8x80GiB]\n"
+    "                                                 what a training would do and need; nothing "
+    "runs\n"
+    "  aitraining env [--json] [--config_file FILE]   versions, devices and limits of this "
+    "machine\n"
     "  aitraining schema [--task llm|seq2seq|vlm]     JSON schema of the YAML file\n"
     "  aitraining completion bash|zsh|fish            completion script for a shell\n"
     "  aitraining --version | --help | --help-trainer sft|dpo|...\n\n"
@@ -67,6 +72,18 @@ std::string describe(const ResolvedConfig& config) {
                     value_text(*field, get_value(config.params, *field)), source->second.text());
   }
   return text;
+}
+
+std::vector<ExplainedValue> explain(const ResolvedConfig& config) {
+  std::vector<ExplainedValue> values;
+  for (const Field* field : fields_of(config.task)) {
+    const std::string name(field->name);
+    const Source source = config.origin(name);
+    const bool by_flag = source == Origin::flag && !source.place.empty();
+    values.push_back({name, value_text(*field, get_value(config.params, *field)),
+                      by_flag ? "flag " + source.place : source.text()});
+  }
+  return values;
 }
 
 bool is_secret_flag(const std::string& argument) {

@@ -130,9 +130,10 @@ void collect_problems(Draft& draft) {
   }
 }
 
-// What is wrong first, then what this build cannot do, and the task or trainer itself at the end.
-std::vector<std::string> ordered_problems(const TaskWord& word, const Files& files, Draft& draft) {
-  std::vector<std::string> all = draft.problems, last;
+// What this build cannot do, with the task or trainer itself at the end.
+std::vector<std::string> ordered_unsupported(const TaskWord& word, const Files& files,
+                                             const Draft& draft) {
+  std::vector<std::string> all, last;
   const auto trainer = draft.labels.find("trainer");
   for (const std::string& text : draft.unsupported) {
     const bool of_trainer =
@@ -158,7 +159,7 @@ void finish(Draft& draft) {
 }  // namespace
 
 ResolvedConfig resolve(const TaskWord& word, const std::vector<std::string>& arguments,
-                       CommandFlags flags) {
+                       CommandFlags flags, Purpose purpose) {
   std::vector<std::string> unread;
   const Files files = load_files(flags.config_files, unread);
   const Task by_word = word.choice ? word.choice->task : Task::llm;
@@ -170,7 +171,8 @@ ResolvedConfig resolve(const TaskWord& word, const std::vector<std::string>& arg
   draft.problems.insert(draft.problems.end(), unread.begin(), unread.end());
   draft.incomplete = !unread.empty();
   if (!files.empty()) draft.missing_at = files.back().name + ":1:1: ";
-  if (!flags.train && flags.config_files.empty()) {
+  const bool named = purpose == Purpose::plan && word.choice;
+  if (!flags.train && !named && flags.config_files.empty()) {
     draft.problems.push_back(word.text.empty()
                                  ? "nothing to do: give a command (aitraining llm --train ...) or "
                                    "--config FILE"
@@ -183,7 +185,12 @@ ResolvedConfig resolve(const TaskWord& word, const std::vector<std::string>& arg
   apply_flags(word, flags, draft);
   read_environment(draft);
   collect_problems(draft);
-  throw_problems(ordered_problems(word, files, draft));
+  const auto unsupported = ordered_unsupported(word, files, draft);
+  // What is wrong comes first in the list.
+  if (purpose == Purpose::train)
+    draft.problems.insert(draft.problems.end(), unsupported.begin(), unsupported.end());
+  throw_problems(draft.problems);
+  draft.config.unsupported = unsupported;
   finish(draft);
   return std::move(draft.config);
 }
@@ -194,7 +201,9 @@ ResolvedConfig resolve_values(const nlohmann::ordered_json& values, const std::s
   apply_values(values, origin, draft);
   read_environment(draft);
   collect_problems(draft);
-  throw_problems(ordered_problems({origin, {}}, {}, draft));
+  const auto unsupported = ordered_unsupported({origin, {}}, {}, draft);
+  draft.problems.insert(draft.problems.end(), unsupported.begin(), unsupported.end());
+  throw_problems(draft.problems);
   finish(draft);
   return std::move(draft.config);
 }

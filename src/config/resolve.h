@@ -17,8 +17,11 @@ struct TaskWord {
   std::optional<TaskChoice> choice;
 };
 
+// plan: nothing will run, so --train is not needed, and what this build cannot do is only listed.
+enum class Purpose { train, plan };
+
 // `flags` were read from `arguments` as those of the word's task. UserError with every problem.
 ResolvedConfig resolve(const TaskWord& word, const std::vector<std::string>& arguments,
-                       CommandFlags flags);
+                       CommandFlags flags, Purpose purpose = Purpose::train);
 
 }  // namespace aitraining::config

@@ -6,6 +6,7 @@
 #include "aitraining/core/error.h"
 #include "aitraining/core/strings.h"
 #include "aitraining/launch/launch.h"
+#include "phase_board.h"
 
 namespace aitraining::launch {
 
@@ -74,7 +75,8 @@ const std::vector<std::string>& rank_variables() {
                                               "TORCHELASTIC_RESTART_COUNT",
                                               "TORCHELASTIC_MAX_RESTARTS",
                                               kStoreFdVariable,
-                                              kStorePrefixVariable};
+                                              kStorePrefixVariable,
+                                              kPhaseFdVariable};
   return names;
 }
 
@@ -87,6 +89,7 @@ RankEnvironment read_rank_environment() {
   if (!variable("RANK")) return rank;
   rank.rank = required_number("RANK");
   rank.local_rank = required_number("LOCAL_RANK");
+  if (rank.local_rank >= 0) join_phase_board(rank.local_rank);
   rank.world_size = required_number("WORLD_SIZE");
   rank.local_world_size = required_number("LOCAL_WORLD_SIZE");
   if (rank.world_size > 1) {

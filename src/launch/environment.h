@@ -21,6 +21,8 @@ const std::vector<std::string>& rank_variables();
 // then.
 bool has_leftovers();
 inline constexpr const char* kStoreFdVariable = "AITRAINING_STORE_FD";
+// The memory in which the launcher reads what its ranks are doing.
+inline constexpr const char* kPhaseFdVariable = "AITRAINING_PHASE_FD";
 // Set when another process serves the store: the prefix of its keys.
 inline constexpr const char* kStorePrefixVariable = "AITRAINING_STORE_PREFIX";
 

@@ -76,6 +76,7 @@ void become(const RankProgram& program, const RankSetup& setup, const Prepared& 
     ::dup2(p.output.get(), STDOUT_FILENO);
     ::dup2(p.output.get(), STDERR_FILENO);
   }
+  if (setup.phase_fd >= 0) ::fcntl(setup.phase_fd, F_SETFD, 0);
   if (setup.environment.store_listen_fd >= 0)
     ::fcntl(setup.environment.store_listen_fd, F_SETFD, 0);
   ::execve(program.executable.c_str(), p.argv.data(), p.envp.data());
@@ -102,6 +103,7 @@ std::vector<std::string> rank_environment(const RankSetup& setup) {
       variables.push_back(text);
   }
   for (const auto& [name, value] : rank_identity(setup.environment)) variables.push_back(name + "=" + value);
+  if (setup.phase_fd >= 0) variables.push_back(fmt::format("{}={}", kPhaseFdVariable, setup.phase_fd));
   if (!std::getenv("OMP_NUM_THREADS")) variables.push_back(fmt::format("OMP_NUM_THREADS={}", setup.threads));
   return variables;
 }

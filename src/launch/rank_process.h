@@ -36,6 +36,7 @@ struct RankProcess {
 struct RankSetup {
   RankEnvironment environment;
   int threads = 1;
+  int phase_fd = -1;                 // see phase_board.h
   sigset_t signal_mask{};            // that the program starts with
   std::filesystem::path log_file{};  // empty: the parent's own output
 };

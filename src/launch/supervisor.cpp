@@ -14,6 +14,7 @@
 #include "aitraining/core/log.h"
 #include "environment.h"
 #include "failure.h"
+#include "phase_board.h"
 #include "signal_gate.h"
 #include "store_socket.h"
 
@@ -30,6 +31,7 @@ class Supervisor {
       : plan_(plan),
         cluster_(cluster),
         program_(program),
+        phases_(plan.ranks),
         logs_(std::filesystem::path(std::move(project_folder)) / "logs"),
         grace_(grace) {}
 
@@ -63,6 +65,7 @@ class Supervisor {
                                       .master_port = cluster_.node_rank == 0 ? store.port
                                                                              : cluster_.master_port},
                       .threads = plan_.threads_per_rank,
+                      .phase_fd = phases_.descriptor(),
                       .signal_mask = gate_.previous_mask()};
       if (rank == 0) setup.environment.store_listen_fd = store.listener.get();
       if (local > 0) setup.log_file = logs_ / fmt::format("rank{}.log", rank);
@@ -139,8 +142,9 @@ class Supervisor {
     const auto failure = first_failure(ends_);
     if (!failure) return 0;
     const auto& process = *std::ranges::find(processes_, failure->rank, &RankProcess::rank);
-    log::error("rank {} of {} failed: {}", failure->rank, plan_.ranks * cluster_.nnodes,
-               describe_status(failure->status));
+    const std::string phase = phases_.phase(failure->rank - cluster_.node_rank * plan_.ranks);
+    log::error("rank {} of {} failed{}: {}", failure->rank, plan_.ranks * cluster_.nnodes,
+               phase.empty() ? "" : " in " + phase, describe_status(failure->status));
     const std::string lines =
         process.log_file.empty() ? "" : last_lines(process.log_file, kReportedLines);
     if (!lines.empty()) log::error("last lines of rank {}:\n{}", failure->rank, lines);
@@ -151,6 +155,7 @@ class Supervisor {
   const LaunchPlan& plan_;
   const Cluster& cluster_;
   const RankProgram& program_;
+  PhaseBoard phases_;
   std::filesystem::path logs_;
   Grace grace_;
   SignalGate gate_;

@@ -1,7 +1,8 @@
 #include "visible_devices.h"
 
 #include <algorithm>
-#include <charconv>
+#include <cctype>
+#include <cstdlib>
 #include <optional>
 #include <sstream>
 
@@ -10,45 +11,72 @@
 namespace aitraining::launch {
 namespace {
 
-std::optional<int> by_index(const std::string& entry, int count) {
-  int index = -1;
-  const auto [end, code] = std::from_chars(entry.data(), entry.data() + entry.size(), index);
-  if (code != std::errc() || end != entry.data() + entry.size() || index < 0 || index >= count)
+using Devices = std::vector<DeviceUuids>;
+using Chosen = std::optional<ChosenDevice>;
+
+// As strtoul reads it: "2a" is 2; text and negative numbers name nothing.
+Chosen by_index(const std::string& entry, const Devices& devices) {
+  if (entry.empty() || !(std::isdigit(static_cast<unsigned char>(entry[0])) || entry[0] == '+'))
     return std::nullopt;
-  return index;
+  const unsigned long index = std::strtoul(entry.c_str(), nullptr, 10);
+  if (index >= devices.size()) return std::nullopt;
+  return ChosenDevice{static_cast<int>(index)};
 }
 
-std::optional<int> by_uuid(const std::string& entry, const std::vector<std::string>& uuids) {
-  std::optional<int> found;
-  for (size_t i = 0; i < uuids.size(); ++i) {
-    if (!uuids[i].starts_with(entry)) continue;
-    if (found) return std::nullopt;  // the beginning fits two devices
-    found = static_cast<int>(i);
+Chosen by_name(const std::string& entry, const Devices& devices) {
+  Chosen found;
+  bool doubtful = false;  // the beginning fits two devices
+  const auto offer = [&](const std::string& uuid, ChosenDevice device) {
+    if (!uuid.starts_with(entry)) return;
+    doubtful = doubtful || found.has_value();
+    found = device;
+  };
+  for (size_t d = 0; d < devices.size(); ++d) {
+    offer(devices[d].uuid, {static_cast<int>(d)});
+    for (size_t s = 0; s < devices[d].slices.size(); ++s)
+      offer(devices[d].slices[s], {static_cast<int>(d), static_cast<int>(s)});
   }
-  return found;
+  return doubtful ? std::nullopt : found;
+}
+
+// The kind of the first entry is the kind of all.
+std::string prefix_of(const std::string& entry) {
+  for (const char* prefix : {"GPU-", "MIG-"})
+    if (entry.starts_with(prefix)) return prefix;
+  return "";
+}
+
+std::vector<ChosenDevice> listed(const std::string& variable, const Devices& devices) {
+  std::vector<ChosenDevice> chosen;
+  std::istringstream entries(variable);
+  std::optional<std::string> kind;
+  for (std::string part; std::getline(entries, part, ',');) {
+    const std::string entry(trim(part));
+    const std::string prefix = prefix_of(entry);
+    if (!kind) kind = prefix;
+    if (prefix != *kind) break;
+    const Chosen device = prefix.empty() ? by_index(entry, devices) : by_name(entry, devices);
+    if (!device) break;
+    if (std::ranges::count(chosen, *device)) return {};
+    chosen.push_back(*device);
+  }
+  return chosen;
 }
 
 }  // namespace
 
-std::vector<int> visible_devices(const char* variable, const std::vector<std::string>& uuids) {
-  std::vector<int> devices;
-  if (!variable) {
-    for (size_t i = 0; i < uuids.size(); ++i) devices.push_back(static_cast<int>(i));
-    return devices;
+std::vector<ChosenDevice> visible_devices(const char* variable, const Devices& devices) {
+  std::vector<ChosenDevice> chosen;
+  if (variable) {
+    chosen = listed(variable, devices);
+  } else {
+    for (size_t i = 0; i < devices.size(); ++i) chosen.push_back({static_cast<int>(i)});
   }
-  std::istringstream entries(variable);
-  for (std::string part; std::getline(entries, part, ',');) {
-    const std::string entry(trim(part));
-    if (entry.starts_with("MIG-")) {
-      devices.push_back(-1);
-      continue;
-    }
-    const auto device = entry.starts_with("GPU-") ? by_uuid(entry, uuids)
-                                                  : by_index(entry, static_cast<int>(uuids.size()));
-    if (!device || std::ranges::count(devices, *device)) break;
-    devices.push_back(*device);
+  for (ChosenDevice device : chosen) {
+    if (devices[static_cast<size_t>(device.device)].slices.empty()) continue;
+    return {{device.device, std::max(0, device.slice)}};
   }
-  return devices;
+  return chosen;
 }
 
 double cpu_limit(const std::string& cpu_max) {

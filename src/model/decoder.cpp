@@ -6,7 +6,7 @@
 #include "aitraining/ops/kernels.h"
 #include "aitraining/core/strings.h"
 #include "decoder_units.h"
-#include "target_modules.h"
+#include "aitraining/model/target_modules.h"
 
 namespace aitraining::model {
 namespace {

@@ -5,7 +5,7 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
-#include <optional>
+#include <fstream>
 #include <optional>
 
 #include <fmt/format.h>
@@ -13,9 +13,9 @@
 #include "aitraining/core/error.h"
 #include "aitraining/core/files.h"
 #include "aitraining/core/folder_lock.h"
-#include "aitraining/core/folder_lock.h"
 #include "aitraining/core/log.h"
 #include "aitraining/core/strings.h"
+#include "aitraining/launch/environment_report.h"
 #include "aitraining/project/front_check.h"
 
 namespace aitraining::project {
@@ -42,6 +42,13 @@ void report(const config::ResolvedConfig& config, const launch::LaunchPlan& plan
             plan.ranks, plan.device,
             plan.device == "cuda" ? fmt::format(" ({})", join(devices.names, ", ")) : "",
             plan.engine, plan.precision, plan.precision_reason, plan.threads_per_rank);
+}
+
+// Into the log alone: it is for whoever reads it after a failure.
+void log_environment(const launch::DeviceInventory& devices, const std::string& folder) {
+  std::ofstream file(folder + "/autotrain.log", std::ios::app);
+  file << "environment, as `aitraining env` and `accelerate env` show it:\n"
+       << launch::environment_text(launch::describe_environment(AITRAINING_VERSION, devices));
 }
 
 void make_folder(const std::string& folder) {
@@ -72,6 +79,7 @@ int train_started_rank(const config::ResolvedConfig& config, const launch::Launc
   if (rank.rank == 0) {
     make_folder(folder);
     print_project(folder);
+    log_environment(devices, folder);
     report(config, plan, devices);
     write_file_atomic(folder + "/training_params.json", json);
   }
@@ -91,9 +99,8 @@ PreparedTraining prepare(config::ResolvedConfig config) {
   training.devices = launch::probe_devices();
   training.cluster = launch::read_cluster(params);
   launch::LaunchInputs inputs = launch::read_launch_inputs(params);
-  if (!inputs.forced_processes) inputs.forced_processes = training.cluster.ranks_here;
-  const auto& notes = training.cluster.notes;
-  inputs.notes.insert(inputs.notes.end(), notes.begin(), notes.end());
+  inputs.task = training.config.task;
+  launch::apply_cluster(training.cluster, inputs);
   training.plan = launch::make_plan(params, training.devices, inputs);
   params.device = training.plan.device;  // the ranks take what was decided here
   return training;
@@ -101,6 +108,7 @@ PreparedTraining prepare(config::ResolvedConfig config) {
 
 int run(PreparedTraining training) {
   const auto& [config, folder, devices, cluster, plan] = training;
+  launch::export_environment(plan);
   if (config.params.launcher) return train_started_rank(config, plan, devices);
   const bool first = cluster.node_rank == 0;
   make_folder(folder);
@@ -109,6 +117,7 @@ int run(PreparedTraining training) {
     lock.emplace(folder, "training run");
     remove_unfinished(folder);
     print_project(folder);
+    log_environment(devices, folder);
   }
   report(config, plan, devices);
   const std::string file =

@@ -6,6 +6,7 @@
 #include "aitraining/core/error.h"
 #include "aitraining/core/files.h"
 #include "build_assets.h"
+#include "length_limit.h"
 #include "model_template.h"
 
 namespace aitraining::text {
@@ -29,7 +30,6 @@ constexpr std::array kTextFiles = {"tokenizer.json",
                                    "chat_template.jinja",
                                    "chat_template.json"};
 constexpr const char* kMoreTemplates = "additional_chat_templates";
-constexpr double kNoLimit = 1e9;
 
 Files read_files(const fs::path& folder) {
   Files files;
@@ -57,16 +57,6 @@ Files read_files(const fs::path& folder) {
       "[text] {} has no tokenizer.json{}. Save the model's tokenizer in that form: in Python, "
       "transformers.AutoTokenizer.from_pretrained(folder).save_pretrained(folder)",
       folder.string(), older ? " (it has an older form of tokenizer, which is not read)" : "");
-}
-
-// A number as Hugging Face writes "no limit" (about 1e30) does not fit an integer.
-std::optional<int64_t> length_limit(const Files& files, const std::string& origin) {
-  const json config = read_object(files, "tokenizer_config.json", origin);
-  const auto found = config.find("model_max_length");
-  if (found == config.end() || !found->is_number()) return std::nullopt;
-  const double limit = found->get<double>();
-  if (!(limit >= 1 && limit < kNoLimit)) return std::nullopt;
-  return static_cast<int64_t>(limit);
 }
 
 std::optional<SpecialToken> resolve(const Tokenizer& tokenizer, const std::string& text) {
@@ -102,7 +92,7 @@ TextAssets build_assets(Files files, const std::string& origin) {
                     .bos = resolve(tokenizer, variables.bos_token),
                     .eos = resolve(tokenizer, variables.eos_token),
                     .pad = resolve(tokenizer, variables.pad_token),
-                    .model_max_length = length_limit(files, origin),
+                    .model_max_length = length_limit(read_object(files, "tokenizer_config.json", origin)),
                     .files = {}};
   assets.files = std::move(files);
   take_model_template(assets, variables, origin);

@@ -136,3 +136,7 @@ def test_a_stopped_rank_is_named_by_the_timeout(m0, data, project):
 
 def test_far_more_ranks_than_cores_are_refused(m0, data, project):
     train(m0, data, project, ranks=1000, **RUN).refused("ranks", "core")
+
+
+def test_a_run_whose_only_update_is_warm_up_says_so(m0, data, project):
+    assert "nothing is trained" in train(m0, data, project, batch_size=16, gradient_accumulation=1, epochs=1).ok().output

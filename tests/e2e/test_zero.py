@@ -241,7 +241,7 @@ def test_a_rank_killed_in_the_middle_of_a_gather(m0, data, project, victim):
         assert time.monotonic() - begin < 5
         assert gone(members)
         assert process.returncode == 128 + signal.SIGKILL
-        assert re.search(rf"rank {victim} of 3 failed: killed by signal 9", out + err), (out + err)[-3000:]
+        assert re.search(rf"rank {victim} of 3 failed in update \d+: killed by signal 9", out + err), (out + err)[-3000:]
     finally:
         watchdog.cancel()
         kill_tree(process)

@@ -30,15 +30,41 @@ struct ResolvedConfig {
   std::map<std::string, Source> origins;  // by field name; what stands here not is a default
   Task task = Task::llm;
   std::vector<std::string> notes;  // for the log: ignored variables, values of other trainers, ...
+  // What this build cannot do, where only a plan was asked for: training refuses it.
+  std::vector<std::string> unsupported;
 
   Source origin(const std::string& field) const;
 };
 
+// What `aitraining plan` was asked beside the training's own flags.
+struct PlanRequest {
+  bool json = false, explain = false;
+  std::optional<std::string> assumed_devices;  // "8", "8x80GiB"
+};
+
+// What `aitraining env` was asked.
+struct EnvironmentRequest {
+  bool json = false;
+  std::string config_file;  // of accelerate; empty: its default one
+};
+
 // The command line, understood. Nothing was run yet and nothing is written.
 struct Command {
-  enum class Kind { help, version, print, train, job, run_rank, tool } kind = Kind::help;
-  std::string text;         // help, version, print (schema, completion): what to print
-  ResolvedConfig config;    // train, job
+  enum class Kind {
+    help,
+    version,
+    print,
+    train,
+    job,
+    run_rank,
+    tool,
+    plan,
+    environment
+  } kind = Kind::help;
+  std::string text;       // help, version, print (schema, completion): what to print
+  ResolvedConfig config;  // train, job, plan
+  PlanRequest plan;
+  EnvironmentRequest environment;
   std::string rank_params;  // run_rank: path of training_params.json
   std::string
       tool_request;  // tool: the JSON object that the training library takes (app/run_rank.h)
@@ -75,6 +101,11 @@ StringMap secret_environment(const TrainingParams& params, Task task = Task::llm
 
 // One line per value that was given ("lr = 2e-05 (flag)"); secrets show as ***.
 std::string describe(const ResolvedConfig& config);
+// Every parameter of the task with its value, as text, and where it came from; secrets show as ***.
+struct ExplainedValue {
+  std::string name, value, origin;
+};
+std::vector<ExplainedValue> explain(const ResolvedConfig& config);
 // "--token" and the like: what follows must not stay visible in the process list.
 bool is_secret_flag(const std::string& argument);
 

@@ -2,11 +2,13 @@
 // Devices -> plan -> processes. The launching parent never loads LibTorch and never touches a
 // device.
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "aitraining/config/config.h"
+#include "aitraining/launch/devices.h"
 
 namespace aitraining::launch {
 
@@ -22,32 +24,40 @@ struct RankEnvironment {
 // Read in a rank process; UserError when incomplete.
 RankEnvironment read_rank_environment();
 
-struct DeviceInventory {
-  int cuda_devices = 0;  // visible ones
-  std::vector<std::string> names;
-  std::string driver;      // empty: no driver
-  int cores = 1;           // usable by this process (affinity and cgroup)
-  bool fast_bf16 = false;  // AVX512_BF16 or AMX
-};
-DeviceInventory probe_devices();
-
 // The decision of the launcher. A pure function of its arguments, table-tested.
 struct LaunchPlan {
-  int ranks = 1;
+  int ranks = 1;   // on this machine
+  int nnodes = 1;  // machines; each is taken to have as many ranks
+  int world_size() const { return ranks * nnodes; }
   std::string device = "cpu";  // cpu, cuda
   std::string engine = "ddp";  // single, ddp, zero2, zero3
   std::string precision = "fp32", precision_reason;
   int threads_per_rank = 1;
   std::vector<std::string> notes;
+  // Variables that all ranks get beside their identity, unless the user has set them: what
+  // accelerate and torchrun export, and limits of NCCL.
+  std::map<std::string, std::string> environment;
+  // What the reference counts as devices: GPUs, or ranks where their number was given; 0: its CPU
+  // form.
+  int counted_devices = 0;
 };
 struct LaunchInputs {
   std::optional<int>
       forced_processes;  // AUTOTRAIN_FORCE_NUM_PROCESSES or --nproc-per-node; 0 or less: CPU
   std::vector<std::string> notes{};  // about ignored or deprecated variables; taken into the plan's
+  // The caller's to set:
+  config::Task task = config::Task::llm;
+  int nnodes = 1;
 };
 LaunchPlan make_plan(const config::TrainingParams& params, const DeviceInventory& devices,
                      const LaunchInputs& inputs);
 LaunchInputs read_launch_inputs(const config::TrainingParams& params);
+// The command that the reference would have run for this, word by word.
+std::vector<std::string> accelerate_command(const LaunchPlan& plan,
+                                            const config::TrainingParams& params,
+                                            config::Task task);
+// Sets the plan's variables in this process, for the ranks to inherit; what is set already stays.
+void export_environment(const LaunchPlan& plan);
 
 // This machine among those of a run.
 struct Cluster {
@@ -57,6 +67,8 @@ struct Cluster {
   std::optional<int> ranks_here;   // what accelerate's file says
   std::vector<std::string> notes;
 };
+// Into `inputs`: what the machines decide.
+void apply_cluster(const Cluster& cluster, LaunchInputs& inputs);
 // From the flags; where they name one machine only, from accelerate's default configuration file if that names more.
 // UserError for a file that contradicts itself.
 Cluster read_cluster(const config::TrainingParams& params);

@@ -51,7 +51,9 @@ struct ModelSource {
 
 // Folder in Hugging Face form, folder with one .gguf, or a .gguf file. Every tensor that the architecture needs is
 // checked to be there with the right shape (UserError listing the missing ones); extra tensors give a note.
-ModelSource open_model(const std::filesystem::path& path);
+// headers: nothing of a tensor is read, not even to compare a tied head that is stored twice.
+enum class ReadDepth { headers, values };
+ModelSource open_model(const std::filesystem::path& path, ReadDepth depth = ReadDepth::values);
 
 // Names and shapes that the architecture has, in saving order. Tied: no lm_head.weight.
 std::vector<std::pair<std::string, std::vector<int64_t>>> expected_tensors(const ModelConfig& config);

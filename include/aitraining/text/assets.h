@@ -34,6 +34,8 @@ TextAssets load_text_assets(const std::filesystem::path& model_folder);
 TextAssets text_assets_from_gguf(const format::GgufFile& file);
 // Folder or .gguf file.
 TextAssets open_text_assets(const std::filesystem::path& model_path);
+// model_max_length alone, without the tokenizer. None for a GGUF file, whose limit is the model's own.
+std::optional<int64_t> tokenizer_length_limit(const std::filesystem::path& model_path);
 // `--chat-template`: none/null -> no template; "tokenizer" -> the model's own (UserError naming --chat-template chatml
 // and the others when it has none); chatml, zephyr, llama3, alpaca, ... -> built in; else a file path. A template that
 // is not the model's own is put into `files` (chat_template.jinja), so that it is saved with the model.

@@ -129,7 +129,7 @@ TEST(Truncation, RowsWithoutATrainedTokenAreSkipped) {
 TEST(Truncation, NothingLeftToTrain) {
   SftOptions options;
   options.max_length = 40;
-  expect_user_error([&] { prepare({kLongPrompt}, t0_assets(), options); }, {"model_max_length", "40", "longest prompt has 79"});
+  expect_user_error([&] { prepare({kLongPrompt}, t0_assets(), options); }, {"cut at 40 tokens (--block-size)", "longest prompt has 79", "Raise --block-size"});
   const auto split = prepare({kLongPrompt}, t0_assets(), options, "validation");
   EXPECT_EQ(split.rows.size(), 0);
   EXPECT_TRUE(has_note(split.report, "no tokens"));

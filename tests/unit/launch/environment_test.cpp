@@ -111,24 +111,6 @@ TEST_F(Environment, RanksGetACleanCopy) {
   unsetenv("AITRAINING_TEST_KEPT");
 }
 
-TEST(VisibleDevices, FollowCudasRules) {
-  const std::vector<std::string> uuids{"GPU-aaa1", "GPU-aab2", "GPU-ccc3", "GPU-ddd4"};
-  using List = std::vector<int>;
-  EXPECT_EQ(visible_devices(nullptr, uuids), (List{0, 1, 2, 3}));
-  EXPECT_EQ(visible_devices("", uuids), List{});
-  EXPECT_EQ(visible_devices("-1", uuids), List{});
-  EXPECT_EQ(visible_devices("0,1", uuids), (List{0, 1}));
-  EXPECT_EQ(visible_devices(" 3 , 0", uuids), (List{3, 0}));
-  EXPECT_EQ(visible_devices("2,9,1", uuids), List{2});
-  EXPECT_EQ(visible_devices("1,-1,0", uuids), List{1});
-  EXPECT_EQ(visible_devices("0,x,1", uuids), List{0});
-  EXPECT_EQ(visible_devices("1,1,0", uuids), List{1});
-  EXPECT_EQ(visible_devices("GPU-ccc3,GPU-d", uuids), (List{2, 3}));
-  EXPECT_EQ(visible_devices("GPU-aa,0", uuids), List{});
-  EXPECT_EQ(visible_devices("MIG-1234", uuids), List{-1});
-  EXPECT_EQ(visible_devices(nullptr, {}), List{});
-}
-
 TEST(CpuLimit, ReadsCgroupText) {
   EXPECT_EQ(cpu_limit("max 100000"), 0);
   EXPECT_EQ(cpu_limit("200000 100000"), 2);

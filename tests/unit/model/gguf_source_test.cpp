@@ -1,4 +1,4 @@
-#include "model/gguf_source.h"
+#include "model_files/gguf_source.h"
 
 #include <gtest/gtest.h>
 

@@ -92,7 +92,7 @@ void note_config(ModelConfig& config, std::vector<std::string>& notes) {
     notes.push_back(fmt::format("attention_dropout {} in config.json is not applied", dropout->dump()));
 }
 
-ModelSource open_folder(const fs::path& folder) {
+ModelSource open_folder(const fs::path& folder, ReadDepth depth) {
   ModelSource source;
   source.path = folder;
   source.config = parse_config(read_config(folder), (folder / "config.json").string());
@@ -107,7 +107,8 @@ ModelSource open_folder(const fs::path& folder) {
     store->add(name, rename(name));
     used.insert(rename(name));
   }
-  if (source.config.tie_word_embeddings && files->tensors().contains(kHead) && used.insert(kHead).second)
+  if (source.config.tie_word_embeddings && files->tensors().contains(kHead) && used.insert(kHead).second &&
+      depth == ReadDepth::values)
     check_tied_head(*files, rename(kEmbedding));
   note_unused(*files, used, source.notes);
   source.tensors = std::move(store);
@@ -116,14 +117,14 @@ ModelSource open_folder(const fs::path& folder) {
 
 }  // namespace
 
-ModelSource open_model(const fs::path& path) {
+ModelSource open_model(const fs::path& path, ReadDepth depth) {
   if (!fs::exists(path)) throw UserError("{}: no such model folder or file", path.string());
   const fs::path absolute = fs::absolute(path).lexically_normal();
   const auto gguf = format::find_gguf(absolute);
   if (!gguf && !fs::is_directory(absolute))
     throw UserError("{}: not a model: name a folder with config.json and safetensors files, or a .gguf file",
                     path.string());
-  ModelSource source = gguf ? open_gguf_model(*gguf) : open_folder(absolute);
+  ModelSource source = gguf ? open_gguf_model(*gguf) : open_folder(absolute, depth);
   source.path = absolute;
   return source;
 }

@@ -1,4 +1,4 @@
-#include "target_modules.h"
+#include "aitraining/model/target_modules.h"
 
 #include <algorithm>
 #include <regex>
