@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
+#include "accelerate_file.h"
 #include "aitraining/core/error.h"
 #include "aitraining/launch/launch.h"
 #include "environment.h"
@@ -14,20 +15,6 @@ namespace {
 
 // The port that PyTorch and accelerate use when none is given.
 constexpr int kUsualPort = 29500;
-
-// accelerate's search order.
-std::optional<fs::path> accelerate_file() {
-  std::vector<fs::path> folders;
-  if (const auto home = variable("HF_HOME")) folders.push_back(fs::path(*home) / "accelerate");
-  if (const auto cache = variable("XDG_CACHE_HOME")) folders.push_back(fs::path(*cache) / "huggingface/accelerate");
-  if (const auto home = variable("HOME")) folders.push_back(fs::path(*home) / ".cache/huggingface/accelerate");
-  for (const fs::path& folder : folders) {
-    for (const char* name : {"default_config.yaml", "default_config.json"}) {
-      if (fs::is_regular_file(folder / name)) return folder / name;
-    }
-  }
-  return std::nullopt;
-}
 
 template <class T>
 std::optional<T> value_of(const YAML::Node& file, const char* key) {
@@ -72,7 +59,7 @@ Cluster read_cluster(const config::TrainingParams& params) {
   cluster.nnodes = static_cast<int>(params.nnodes);
   cluster.node_rank = static_cast<int>(params.node_rank);
   if (params.nnodes == 1 && !params.launcher) {
-    if (const auto file = accelerate_file()) take_accelerate_file(*file, cluster);
+    if (const auto file = accelerate_default_file()) take_accelerate_file(*file, cluster);
   } else if (params.nnodes > 1) {
     cluster.master_port = kUsualPort;
   }

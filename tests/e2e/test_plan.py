@@ -226,3 +226,12 @@ def test_memory_is_within_a_tenth_of_what_is_measured(smollm2, tmp_path, name):
     measured = peak(smollm2, data, tmp_path / "project", **options)
     print(f"{name}: planned {expected / MIB:.0f} MiB, measured {measured / MIB:.0f} MiB")
     assert abs(expected - measured) < 0.1 * measured, (name, model["memory_per_rank"], measured / MIB)
+
+
+def test_s46_two_machines_have_the_same_command(m0, data):
+    one = plan(m0, data, "--assume-devices", "4", distributed_backend="deepspeed")
+    two = plan(m0, data, "--assume-devices", "4", distributed_backend="deepspeed", nnodes=2, node_rank=1, master_addr="10.0.0.1")
+    assert two["accelerate_command"] == one["accelerate_command"]
+    assert (two["ranks"], two["nnodes"], two["ranks_per_node"]) == (8, 2, 4)
+    assert two["environment"][0]["RANK"] == "4" and two["environment"][0]["WORLD_SIZE"] == "8"
+    assert two["batch"]["rows_per_update"] == 2 * one["batch"]["rows_per_update"]
