@@ -88,7 +88,15 @@ void Session::check_vocabulary() {
 void Session::build_engine() {
   enter_phase("loading the model");
   decoder_ = std::make_unique<model::Decoder>(source_->config, lora_options(params_));
-  group_ = comm::make_process_group(group_options(params_, rank_, device_));
+  enter_phase("meeting the other ranks");
+  auto meeting = group_options(params_, rank_, device_);
+  if (rank_.world_size > 1) {
+    // Machines read their own copies: they must be the same.
+    meeting.settings.emplace_back("weights of the base model", base_fingerprint());
+    meeting.settings.emplace_back("training data", data_description());
+  }
+  group_ = comm::make_process_group(meeting);
+  enter_phase("loading the model");
   const std::string backend = group_options(params_, rank_, device_).backend;
   log::info("rank={} world={} device={} backend={} threads={}", rank_.rank, rank_.world_size, device_.str(), backend,
             at::get_num_threads());
@@ -191,7 +199,12 @@ void Session::check_resumed() const {
 }
 
 std::string Session::data_description() const {
-  return fmt::format("{} rows with {} tokens", train_->rows.size(), train_->rows.total_tokens());
+  uint64_t hash = 0;
+  for (int64_t row = 0; row < train_->rows.size(); ++row) {
+    const auto ids = train_->rows.ids(row);
+    hash = hash64(ids.data(), ids.size_bytes(), hash);
+  }
+  return fmt::format("{} rows with {} tokens, hash {:016x}", train_->rows.size(), train_->rows.total_tokens(), hash);
 }
 
 // A hash of the first numbers of every tensor, which any fine-tuning changes.

@@ -92,6 +92,8 @@ void remove_old_checkpoints(const SaveRequest& request, const fs::path& newest) 
   for (const auto& entry : fs::directory_iterator(request.project)) {
     if (!entry.is_directory() || !checkpoint_number(entry.path()) || entry.path() == newest) continue;
     if (request.best && entry.path().filename() == *request.best) continue;
+    // A folder of that name which no run of ours has made stays.
+    if (!fs::exists(entry.path() / kManifest)) continue;
     others.emplace_back(entry.last_write_time(), entry.path());
   }
   std::sort(others.rbegin(), others.rend());

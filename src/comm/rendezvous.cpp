@@ -56,7 +56,7 @@ class Meeting {
 
   // Rank 0's process may hold the store: it waits a moment for the others to read the sentence.
   void leave() {
-    const int64_t here = store_->add("arrived", 0);
+    const int64_t here = store_->add("present", 0);
     if (store_->add("left", 1) >= here) store_->set("all left", bytes_of("yes"));
     if (options_.rank != 0) return;
     for (const auto end = Clock::now() + kLinger; Clock::now() < end && !store_->check({"all left"});) {
@@ -65,6 +65,14 @@ class Meeting {
   }
 
   void claim() {
+    store_->add("present", 1);
+    // The first to come says how many ranks there are; without agreement on that, numbers mean nothing.
+    const std::string mine = fmt::format("{} ranks, {} a machine", options_.world_size, options_.local_world_size);
+    const std::string first = text_of(store_->compareSet("shape", {}, bytes_of(mine)));
+    if (first != mine) {
+      call_off(fmt::format("rank {} was started for {}, another machine for {}. Give every machine the same --nnodes and "
+                           "--nproc-per-node.", options_.rank, mine, first));
+    }
     if (store_->add(fmt::format("claim/{}", options_.rank), 1) > 1) {
       call_off(fmt::format("two processes say that they are rank {} of this run. Each machine needs its own --node-rank "
                            "(0 to {}); this one was started with {}.",

@@ -60,10 +60,26 @@ void make_folder(const std::string& folder) {
   }
 }
 
+// A folder with files that a run would replace, and that no run of ours has made, is somebody else's.
+void refuse_foreign_folder(const std::string& folder) {
+  if (fs::exists(fs::path(folder) / "training_params.json") || !fs::is_directory(folder)) return;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename();
+    const bool replaced = name == "README.md" || name == "trainer_state.json" ||
+                          name.ends_with(".safetensors") || name.ends_with("config.json") ||
+                          name.starts_with("tokenizer");
+    if (!replaced || !entry.is_regular_file()) continue;
+    throw UserError("project_name: {} holds {}, which this run would replace, and is no project folder of an earlier run "
+                    "(it has no training_params.json): choose another name",
+                    folder, name);
+  }
+}
+
 // What an interrupted run was writing: never a whole checkpoint or model, and nobody writes now.
 void remove_unfinished(const std::string& folder) {
   for (const auto& entry : fs::directory_iterator(folder)) {
-    if (!entry.path().filename().string().starts_with(".tmp-")) continue;
+    const std::string name = entry.path().filename();
+    if (name != ".tmp-model" && !name.starts_with(".tmp-checkpoint-")) continue;
     log::info("removing {}, which an interrupted run left unfinished", entry.path().string());
     fs::remove_all(entry.path());
   }
@@ -77,6 +93,7 @@ int train_started_rank(const config::ResolvedConfig& config, const launch::Launc
   const launch::RankEnvironment rank = launch::read_started_rank(params);
   const std::string json = config::to_json(params).dump(4) + "\n";
   if (rank.rank == 0) {
+    refuse_foreign_folder(folder);
     make_folder(folder);
     print_project(folder);
     log_environment(devices, folder);
@@ -111,6 +128,7 @@ int run(PreparedTraining training) {
   launch::export_environment(plan);
   if (config.params.launcher) return train_started_rank(config, plan, devices);
   const bool first = cluster.node_rank == 0;
+  if (first) refuse_foreign_folder(folder);
   make_folder(folder);
   std::optional<FolderLock> lock;  // machine 0 keeps it for all of them
   if (first) {

@@ -202,8 +202,10 @@ std::optional<std::string> Trainer::replica_checksum() {
   if (!found) return std::nullopt;
   const uint64_t sum = *found;
   const auto high = static_cast<double>(sum >> 32), low = static_cast<double>(sum & 0xffffffffu);
-  const bool same = group_.max(high) == high && -group_.max(-high) == high && group_.max(low) == low &&
-                    -group_.max(-low) == low;
+  // All ranks take part in every one of these, whatever the one before showed.
+  const double most_high = group_.max(high), least_high = -group_.max(-high);
+  const double most_low = group_.max(low), least_low = -group_.max(-low);
+  const bool same = most_high == high && least_high == high && most_low == low && least_low == low;
   const double differing = group_.sum({same ? 0.0 : 1.0})[0];
   if (differing > 0) {
     throw BugError("[train] update {}: weights differ between ranks ({} of {} ranks see another checksum)",

@@ -7,6 +7,7 @@ import uuid
 
 import pytest
 
+from fixtures import models
 from fixtures.data import chats, random_chats
 from fixtures.reading import difference, weights
 from fixtures.runner import binary, environment, finish, kill_tree, start, train, training_command
@@ -203,3 +204,27 @@ def test_machines_with_other_settings(m0, data, tmp_path):
     assert all(r.code != 0 for r in results)
     for r in results:
         assert "other settings than rank 0: seed 8 here, 7 on rank 0" in r.output, r.output[-1500:]
+
+
+def test_machines_with_other_models_or_data(m0, data, tmp_path):
+    other = models.write_m0(tmp_path / "other", seed=77)
+    more = chats(tmp_path / "more", random_chats(24, seed=6))
+    for number, (model, rows, words) in enumerate(((other, data, "weights of the base model"), (m0, more, "training data"))):
+        port = free_port()
+        projects = [tmp_path / f"{number}-{n}" for n in (0, 1)]
+        processes = [machine(0, m0, data, projects[0], port, **RUN), machine(1, model, rows, projects[1], port, **RUN)]
+        results = both(processes, projects, timeout=60)
+        assert all(r.code != 0 for r in results)
+        assert all("other settings than rank 0: " + words in r.output for r in results), results[1].output[-1500:]
+
+
+@pytest.mark.parametrize("here,there", ((1, 2), (2, 1)))
+def test_machines_with_other_numbers_of_ranks(m0, data, tmp_path, here, there):
+    port = free_port()
+    projects = [tmp_path / "0", tmp_path / "1"]
+    processes = [machine(n, m0, data, projects[n], port, ranks=count, **RUN, rendezvous_timeout=20)
+                 for n, count in enumerate((here, there))]
+    results = both(processes, projects, timeout=60)
+    assert all(r.code != 0 for r in results)
+    assert all("Give every machine the same --nnodes and --nproc-per-node" in r.output for r in results), \
+        results[0].output[-1500:] + results[1].output[-1500:]

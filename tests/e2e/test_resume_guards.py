@@ -140,3 +140,21 @@ def test_far_more_ranks_than_cores_are_refused(m0, data, project):
 
 def test_a_run_whose_only_update_is_warm_up_says_so(m0, data, project):
     assert "nothing is trained" in train(m0, data, project, batch_size=16, gradient_accumulation=1, epochs=1).ok().output
+
+
+@pytest.mark.parametrize("file", ("README.md", "config.json", "weights.safetensors"))
+def test_somebody_elses_folder_is_not_taken(m0, data, project, file):
+    project.mkdir()
+    (project / file).write_text("mine")
+    result = train(m0, data, project, **RUN)
+    assert result.code == 2 and file in result.output and "choose another name" in result.output
+    assert (project / file).read_text() == "mine" and len(list(project.iterdir())) == 1
+
+
+def test_folders_that_only_look_like_ours_stay(m0, data, project):
+    for name in ("checkpoint-1", ".tmp-mine"):
+        (project / name).mkdir(parents=True)
+        (project / name / "important.txt").write_text("mine")
+    train(m0, data, project, **{**RUN, "save_total_limit": 1}).ok()
+    for name in ("checkpoint-1", ".tmp-mine"):
+        assert (project / name / "important.txt").read_text() == "mine"
