@@ -9,6 +9,7 @@
 #include <yaml-cpp/eventhandler.h>
 
 #include "aitraining/core/error.h"
+#include "aitraining/core/strings.h"
 #include "text_check.h"
 
 namespace aitraining::config {
@@ -44,6 +45,47 @@ void check_characters(const std::string& name, const std::string& text) {
   const size_t begin = bad->at == 0 ? std::string::npos : text.rfind('\n', bad->at - 1);
   throw UserError("{}:{}:{}: not readable as YAML: {}", name, line + 1,
                   bad->at - (begin == std::string::npos ? 0 : begin + 1) + 1, bad->what);
+}
+
+size_t indentation(std::string_view line) { return std::min(line.find_first_not_of(' '), line.size()); }
+
+// Where the value of "key: value" begins; npos: the line has none.
+size_t value_begin(std::string_view line) {
+  const size_t colon = line.find(": ");
+  const size_t comment = line.find('#'), quote = line.find_first_of("\"'");
+  if (colon == std::string_view::npos || comment < colon || quote < colon) return std::string_view::npos;
+  return line.find_first_not_of(' ', colon + 1);
+}
+
+bool closes(std::string_view line, size_t begin) {
+  const char quote = line[begin];
+  for (size_t i = begin + 1; i < line.size(); ++i) {
+    if (quote == '"' && line[i] == '\\') {
+      ++i;
+    } else if (line[i] == quote) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// YAML lets a quoted text go on over lines; a quote that was forgotten then swallows the keys below it without a word.
+void check_quotes(const std::string& name, const std::string& text) {
+  std::istringstream lines(text);
+  std::optional<size_t> block;  // indentation of the key whose text block ("|", ">") this is
+  int number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    if (trim(line).empty()) continue;
+    if (block && indentation(line) > *block) continue;
+    block.reset();
+    const size_t begin = value_begin(line);
+    if (begin == std::string::npos) continue;
+    if (line[begin] == '|' || line[begin] == '>') block = indentation(line);
+    if ((line[begin] != '"' && line[begin] != '\'') || closes(line, begin)) continue;
+    throw UserError("{}:{}:{}: not readable as YAML: this quote is not closed on its line (for a text of several lines use "
+                    "a block, \"key: |\")", name, number, begin + 1);
+  }
 }
 
 // Counts documents, and remembers where the last one begins.
@@ -116,6 +158,7 @@ std::string at(const std::string& file, const YAML::Mark& mark) {
 YAML::Node parse_yaml(const std::string& name, const std::string& text) {
   check_characters(name, text);
   try {
+    check_quotes(name, text);
     check_documents(name, text);
     return YAML::Load(text);
   } catch (const YAML::Exception& e) {

@@ -63,7 +63,14 @@ Cluster read_cluster(const config::TrainingParams& params) {
   } else if (params.nnodes > 1) {
     cluster.master_port = kUsualPort;
   }
-  if (params.master_addr) cluster.master_addr = *params.master_addr;
+  if (cluster.nnodes == 1 && !params.launcher) {
+    if (params.master_addr) {
+      cluster.notes.push_back(fmt::format("master_addr {} has no effect on one machine, where ranks meet on the loopback "
+                                          "address; for several give --nnodes", *params.master_addr));
+    }
+  } else if (params.master_addr) {
+    cluster.master_addr = *params.master_addr;
+  }
   if (params.master_port) cluster.master_port = static_cast<int>(*params.master_port);
   return cluster;
 }

@@ -129,6 +129,10 @@ std::vector<std::pair<std::string, std::string>> rank_identity(const RankEnviron
 
 LaunchInputs read_launch_inputs(const config::TrainingParams& params) {
   LaunchInputs inputs;
+  // A list, one number for each level of nesting, is OpenMP's to read; its first number counts here.
+  if (const auto threads = variable("OMP_NUM_THREADS"); threads && std::atoi(threads->c_str()) > 0) {
+    inputs.threads = std::atoi(threads->c_str());
+  }
   if (params.launcher) {
     inputs.forced_processes = read_started_rank(params).local_world_size;
     return inputs;

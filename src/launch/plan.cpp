@@ -172,7 +172,7 @@ LaunchPlan make_plan(const config::TrainingParams& params, const DeviceInventory
   choose_engine(params, inputs, plan);
   note_devices(params, devices, plan);
   choose_precision(params, devices, plan);
-  plan.threads_per_rank = std::max(1, devices.cores / plan.ranks);
+  plan.threads_per_rank = inputs.threads.value_or(std::max(1, devices.cores / plan.ranks));
   if (plan.device == "cuda") {
     for (const Gpu& gpu : devices.gpus) plan.cores.push_back(gpu.cores);
   }

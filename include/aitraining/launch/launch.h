@@ -48,6 +48,7 @@ struct LaunchInputs {
   std::optional<int>
       forced_processes;  // AUTOTRAIN_FORCE_NUM_PROCESSES or --nproc-per-node; 0 or less: CPU
   std::vector<std::string> notes{};  // about ignored or deprecated variables; taken into the plan's
+  std::optional<int> threads{};      // OMP_NUM_THREADS, which ranks inherit
   // The caller's to set:
   config::Task task = config::Task::llm;
   int nnodes = 1;

@@ -69,6 +69,21 @@ TEST_F(Yaml, SevenWaysToWriteTwoTimesTenToTheMinusFive) {
   }
 }
 
+// YAML would let the text go on over the keys below.
+TEST_F(Yaml, AQuoteThatIsNotClosedIsAnError) {
+  for (const char* open : {"\"constant", "'constant", "\"const\\\"ant"}) {
+    EXPECT_HAS(refusal({"--config", write_params(std::string("  scheduler: ") + open + "\n  epochs: 5\n")}),
+               "run.yaml:11:14: not readable as YAML: this quote is not closed on its line");
+  }
+  const TrainingParams closed = params_of({"--config", write_params("  scheduler: 'constant' # it's\n  epochs: 5\n")});
+  EXPECT_EQ(closed.scheduler, "constant");
+  EXPECT_EQ(closed.epochs, 5);
+  // Inside a block of text such a line is text.
+  const TrainingParams block =
+      params_of({"--config", write_params("  target_modules: |\n    q_proj\n  epochs: 5\n")});
+  EXPECT_EQ(block.epochs, 5);
+}
+
 TEST_F(Yaml, BadNumbersNameKeyValueAndLine) {
   EXPECT_HAS(refusal({"--config", write_params("  lr: 2e-5x\n")}),
              "run.yaml:11:7: params.lr: '2e-5x' is not a number");
