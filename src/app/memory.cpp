@@ -3,7 +3,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <fstream>
 #include <regex>
 
 #include <ATen/DeviceAccelerator.h>
@@ -11,37 +10,10 @@
 #include "aitraining/core/error.h"
 #include "aitraining/core/phase.h"
 #include "aitraining/core/strings.h"
+#include "aitraining/launch/devices.h"
 
 namespace aitraining::app {
 namespace {
-
-// A line "MemAvailable:  123 kB" of a file in /proc, in bytes.
-uint64_t proc_bytes(const char* path, const std::string& wanted) {
-  std::ifstream file(path);
-  std::string line;
-  while (std::getline(file, line)) {
-    if (line.starts_with(wanted)) return std::stoull(line.substr(wanted.size())) * 1024;
-  }
-  return 0;
-}
-
-// What the cgroup still allows; the largest number where there is no limit.
-uint64_t cgroup_bytes() {
-  uint64_t limit = 0, used = 0;
-  if (!(std::ifstream("/sys/fs/cgroup/memory.max") >> limit)) return UINT64_MAX;
-  std::ifstream("/sys/fs/cgroup/memory.current") >> used;
-  return limit - std::min(limit, used);
-}
-
-// What `ulimit` still allows.
-uint64_t limited_bytes(int resource, const std::string& counted_in) {
-  rlimit limit{};
-  if (::getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
-    return UINT64_MAX;
-  }
-  const uint64_t used = proc_bytes("/proc/self/status", counted_in);
-  return limit.rlim_cur - std::min<uint64_t>(limit.rlim_cur, used);
-}
 
 // What the allocator tells of the size that it was asked for.
 std::string wanted_of(const std::string& text) {
@@ -72,9 +44,7 @@ std::string free_of(const std::string& text, bool gpu) {
 
 uint64_t free_memory(c10::Device device, int ranks_here) {
   if (device.is_cuda()) return at::accelerator::getMemoryInfo(device.index()).first;
-  const uint64_t shared = std::min(proc_bytes("/proc/meminfo", "MemAvailable:"), cgroup_bytes());
-  return std::min({shared / static_cast<uint64_t>(std::max(1, ranks_here)), limited_bytes(RLIMIT_DATA, "VmData:"),
-                   limited_bytes(RLIMIT_AS, "VmSize:")});
+  return launch::free_host_memory() / static_cast<uint64_t>(std::max(1, ranks_here));
 }
 
 std::string out_of_memory_message(const std::string& text, int rank, const config::TrainingParams& params) {

@@ -48,6 +48,7 @@ void Session::open_inputs() {
   train_ = std::make_unique<data::PreparedSplit>(prepare(params_.train_split, "training"));
   if (params_.valid_split) valid_ = std::make_unique<data::PreparedSplit>(prepare(*params_.valid_split, "validation"));
   check_vocabulary();
+  describe_inputs();
 }
 
 data::PreparedSplit Session::prepare(const std::string& split, const std::string& word) {
@@ -92,12 +93,12 @@ void Session::build_engine() {
   auto meeting = group_options(params_, rank_, device_);
   if (rank_.world_size > 1) {
     // Machines read their own copies: they must be the same.
-    meeting.settings.emplace_back("weights of the base model", base_fingerprint());
-    meeting.settings.emplace_back("training data", data_description());
+    meeting.settings.emplace_back("weights of the base model", base_fingerprint_);
+    meeting.settings.emplace_back("training data", data_description_);
   }
   group_ = comm::make_process_group(meeting);
   enter_phase("loading the model");
-  const std::string backend = group_options(params_, rank_, device_).backend;
+  const std::string& backend = meeting.backend;
   log::info("rank={} world={} device={} backend={} threads={}", rank_.rank, rank_.world_size, device_.str(), backend,
             at::get_num_threads());
   if (params_.preflight == "quick" && group_->size() > 1) preflight();
@@ -186,7 +187,7 @@ void Session::check_resumed() const {
     throw UserError("checkpoint {} was made with --lora-alpha {}, this run has {}: the same adapter would be scaled "
                     "differently.", folder, state.lora_alpha, params_.lora_alpha);
   }
-  if (params_.peft && state.base != base_fingerprint()) {
+  if (params_.peft && state.base != base_fingerprint_) {
     throw UserError("checkpoint {} holds an adapter to another base model than {}.", folder, params_.model);
   }
   if (!first_rank()) return;
@@ -195,28 +196,25 @@ void Session::check_resumed() const {
   };
   changed("optimizer", state.optimizer, params_.optimizer);
   changed("precision", state.precision, params_.mixed_precision.value_or("fp32"));
-  changed("training data", state.data, data_description());
+  changed("training data", state.data, data_description_);
 }
 
-std::string Session::data_description() const {
-  uint64_t hash = 0;
+// Of the base: a hash of the first numbers of every tensor, which any fine-tuning changes.
+void Session::describe_inputs() {
+  uint64_t tokens = 0, weights = 0;
   for (int64_t row = 0; row < train_->rows.size(); ++row) {
     const auto ids = train_->rows.ids(row);
-    hash = hash64(ids.data(), ids.size_bytes(), hash);
+    tokens = hash64(ids.data(), ids.size_bytes(), tokens);
   }
-  return fmt::format("{} rows with {} tokens, hash {:016x}", train_->rows.size(), train_->rows.total_tokens(), hash);
-}
-
-// A hash of the first numbers of every tensor, which any fine-tuning changes.
-std::string Session::base_fingerprint() const {
-  uint64_t hash = 0;
+  data_description_ = fmt::format("{} rows with {} tokens, hash {:016x}", train_->rows.size(),
+                                  train_->rows.total_tokens(), tokens);
   for (const auto& [name, info] : source_->tensors->tensors()) {
     std::vector<float> begin(static_cast<size_t>(std::min<int64_t>(32, info.elements())));
     source_->tensors->read_f32(info, 0, static_cast<int64_t>(begin.size()), begin.data());
-    hash = hash64(begin.data(), begin.size() * sizeof(float), hash64(name.data(), name.size(), hash));
+    weights = hash64(begin.data(), begin.size() * sizeof(float), hash64(name.data(), name.size(), weights));
   }
   source_->tensors->release_pages();
-  return fmt::format("{:016x}", hash);
+  base_fingerprint_ = fmt::format("{:016x}", weights);
 }
 
 train::Split Session::split_items(const data::PreparedSplit& prepared) const {
@@ -284,7 +282,7 @@ void Session::save(const train::Progress& progress, double epoch) {
   request.state = {progress.updates, progress.input_tokens_seen,
                    trainer_->total_updates() / std::max<int64_t>(1, params_.epochs), progress.loss_sum,
                    progress.loss_weight, epoch, params_.optimizer, params_.mixed_precision.value_or("fp32"),
-                   data_description(), params_.peft ? base_fingerprint() : "", static_cast<double>(params_.lora_alpha),
+                   data_description_, params_.peft ? base_fingerprint_ : "", static_cast<double>(params_.lora_alpha),
                    nlohmann::ordered_json::parse(batch_json(params_, rank_)),
                    trainer_state_.to_json(progress.updates, epoch)};
   request.base_model = params_.model;

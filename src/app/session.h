@@ -34,8 +34,7 @@ class Session {
   void preflight() const;
   void check_resumed() const;
   void compare_with_resumed() const;
-  std::string data_description() const;
-  std::string base_fingerprint() const;
+  void describe_inputs();
   void resume();
   void train();
   train::Split split_items(const data::PreparedSplit& prepared) const;
@@ -64,6 +63,8 @@ class Session {
   std::filesystem::path project_;
   c10::Device device_;
   bool shared_folder_ = true;  // the ranks see one project folder
+  // What must be equal on all machines and is written into checkpoints; found once, it takes a pass over the tokens.
+  std::string data_description_, base_fingerprint_;
   std::unique_ptr<model::ModelSource> source_;
   std::unique_ptr<text::TextAssets> assets_;
   data::LengthLimit limit_;

@@ -78,9 +78,9 @@ class Meeting {
                            "(0 to {}); this one was started with {}.",
                            options_.rank, nodes() - 1, node_of(options_.rank)));
     }
-    Json info = {{"world_size", options_.world_size}, {"local_world_size", options_.local_world_size}};
-    for (const auto& [name, value] : options_.settings) info["settings"][name] = value;
-    store_->set(info_key(options_.rank), bytes_of(info.dump()));
+    Json settings = Json::object();
+    for (const auto& [name, value] : options_.settings) settings[name] = value;
+    store_->set(info_key(options_.rank), bytes_of(settings.dump()));
     if (store_->add("arrived", 1) == options_.world_size) store_->set("complete", bytes_of("yes"));
   }
 
@@ -127,15 +127,9 @@ class Meeting {
   // Rank 0's word counts.
   void compare() {
     const auto first = Json::parse(text_of(store_->get(info_key(0))));
-    const auto mine = Json::parse(text_of(store_->get(info_key(options_.rank))));
     std::vector<std::string> differences;
-    for (const char* name : {"world_size", "local_world_size"}) {
-      if (first.at(name) != mine.at(name)) {
-        differences.push_back(fmt::format("{} {} here, {} on rank 0", name, mine.at(name).dump(), first.at(name).dump()));
-      }
-    }
     for (const auto& [name, value] : options_.settings) {
-      const std::string other = first.contains("settings") ? first["settings"].value(name, "") : "";
+      const std::string other = first.value(name, "");
       if (other != value) differences.push_back(fmt::format("{} {} here, {} on rank 0", name, value, other));
     }
     if (!differences.empty()) {

@@ -81,7 +81,7 @@ void Engine::make_policies() {
     const bool has_gradient_to_shard = state->group->trainable() || options_.sharding == Sharding::parameters;
     state->policy = !state->group->whole() && has_gradient_to_shard ? sharded : whole;
   }
-  pool_->on_pressure([sharded] { sharded->wait_reduced(); });
+  if (options_.sharding != Sharding::none) pool_->on_pressure([sharded] { sharded->wait_reduced(); });
 }
 
 // Two gathered units and one gradient in fp32 (12 bytes an element of the largest unit), and what stays gathered.
@@ -100,8 +100,8 @@ void Engine::set_buffer_budget() {
     }
     largest = std::max(largest, elements);
   }
-  if (options_.sharding == Sharding::parameters) pool_->set_budget(12 * largest + resident);
-  if (options_.sharding == Sharding::gradients) pool_->set_budget(8 * largest);
+  // Where parameters are whole, the pool holds a gradient and the pieces received for it.
+  pool_->set_budget(options_.sharding == Sharding::parameters ? 12 * largest + resident : 8 * largest);
 }
 
 void Engine::load(const ops::ParameterReader& reader, const std::function<bool(const ops::ParamGroup&)>& wanted) {

@@ -113,13 +113,13 @@ class FullyShardedPolicy : public ShardedPolicy {
 
   void wait_gathered(State& state) override {
     AIT_CHECK(state.users > 0, "{} is waited for and was not gathered", state.group->name());
-    if (auto work = std::move(state.gathering)) work->wait();
+    wait_gathering(state);
   }
 
   void release(State& state) override {
     AIT_CHECK(state.users > 0, "{} is released more often than it was gathered", state.group->name());
     if (--state.users > 0 || state.resident) return;
-    wait_for(state);
+    wait_gathering(state);  // a unit that nobody computed with (a rank without rows) may still be on its way
     context_.pool.give_back(std::exchange(state.group->compute, at::Tensor()));
     state.fresh = false;
   }
@@ -132,8 +132,7 @@ class FullyShardedPolicy : public ShardedPolicy {
   at::Tensor replica(const State&) const override { return {}; }
 
  private:
-  // A unit that nobody computed with (a rank without rows) may still be on its way.
-  void wait_for(State& state) {
+  static void wait_gathering(State& state) {
     if (auto work = std::move(state.gathering)) work->wait();
   }
 };

@@ -13,9 +13,6 @@ namespace aitraining::launch {
 namespace fs = std::filesystem;
 namespace {
 
-// The port that PyTorch and accelerate use when none is given.
-constexpr int kUsualPort = 29500;
-
 template <class T>
 std::optional<T> value_of(const YAML::Node& file, const char* key) {
   const YAML::Node node = file[key];

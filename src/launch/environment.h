@@ -20,6 +20,8 @@ const std::vector<std::string>& rank_variables();
 // Whether something else's rank variables are left in the environment; MASTER_PORT belongs to them
 // then.
 bool has_leftovers();
+// The port that PyTorch and accelerate use when none is given.
+inline constexpr int kUsualPort = 29500;
 inline constexpr const char* kStoreFdVariable = "AITRAINING_STORE_FD";
 // The memory in which the launcher reads what its ranks are doing.
 inline constexpr const char* kPhaseFdVariable = "AITRAINING_PHASE_FD";

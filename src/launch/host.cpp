@@ -10,6 +10,7 @@
 #include <fstream>
 #include <limits>
 
+#include "aitraining/launch/devices.h"
 #include "visible_devices.h"
 
 namespace aitraining::launch {
@@ -62,10 +63,11 @@ uint64_t memory_by_cgroup() {
   return left;
 }
 
-uint64_t memory_by_ulimit(__rlimit_resource resource) {
+// `counted_in`: the line of /proc/self/status with what counts against the limit already.
+uint64_t memory_by_ulimit(__rlimit_resource resource, const std::string& counted_in) {
   rlimit limit{};
   if (::getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kNoLimit;
-  return limit.rlim_cur;
+  return limit.rlim_cur - std::min<uint64_t>(limit.rlim_cur, proc_bytes("/proc/self/status", counted_in));
 }
 
 }  // namespace
@@ -96,7 +98,8 @@ uint64_t free_host_memory() {
   uint64_t free = proc_bytes("/proc/meminfo", "MemAvailable:");
   if (free == 0) free = kNoLimit;
   free = std::min(
-      {free, memory_by_cgroup(), memory_by_ulimit(RLIMIT_DATA), memory_by_ulimit(RLIMIT_AS)});
+      {free, memory_by_cgroup(), memory_by_ulimit(RLIMIT_DATA, "VmData:"),
+       memory_by_ulimit(RLIMIT_AS, "VmSize:")});
   return free == kNoLimit ? 0 : free;
 }
 

@@ -7,8 +7,6 @@ namespace aitraining::launch {
 
 int usable_cores();    // affinity and cgroup
 bool has_fast_bf16();  // AVX512_BF16 or AMX
-// What /proc/meminfo, cgroup and ulimit together still allow, in bytes; 0: unknown.
-uint64_t free_host_memory();
 // "MemTotal:" of /proc/meminfo and its like, in bytes; 0: not there.
 uint64_t proc_bytes(const std::string& file, const std::string& key);
 

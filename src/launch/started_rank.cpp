@@ -16,8 +16,6 @@
 namespace aitraining::launch {
 namespace {
 
-constexpr int kUsualPort = 29500;
-
 // The first of these variables that is set.
 int number_from(const std::string& launcher, std::initializer_list<const char*> names) {
   for (const char* name : names) {

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <optional>
+#include <memory>
 
 #include <fmt/format.h>
 
@@ -85,18 +85,25 @@ void remove_unfinished(const std::string& folder) {
   }
 }
 
+// The first machine's or rank's part, in whatever way ranks are started. The lock is kept as long as the run goes on.
+std::unique_ptr<FolderLock> open_project(const std::string& folder, const launch::DeviceInventory& devices) {
+  refuse_foreign_folder(folder);
+  make_folder(folder);
+  auto lock = std::make_unique<FolderLock>(folder, "training run");
+  remove_unfinished(folder);
+  print_project(folder);
+  log_environment(devices, folder);
+  return lock;
+}
+
 // One rank among those that something else started: it prints and writes only when it is the first.
-int train_started_rank(const config::ResolvedConfig& config, const launch::LaunchPlan& plan,
-                       const launch::DeviceInventory& devices) {
-  const config::TrainingParams& params = config.params;
-  const std::string folder = config::project_folder(params);
-  const launch::RankEnvironment rank = launch::read_started_rank(params);
-  const std::string json = config::to_json(params).dump(4) + "\n";
+int train_started_rank(const PreparedTraining& training) {
+  const auto& [config, folder, devices, cluster, plan] = training;
+  const launch::RankEnvironment rank = launch::read_started_rank(config.params);
+  const std::string json = config::to_json(config.params).dump(4) + "\n";
+  std::unique_ptr<FolderLock> lock;
   if (rank.rank == 0) {
-    refuse_foreign_folder(folder);
-    make_folder(folder);
-    print_project(folder);
-    log_environment(devices, folder);
+    lock = open_project(folder, devices);
     report(config, plan, devices);
     write_file_atomic(folder + "/training_params.json", json);
   }
@@ -126,16 +133,13 @@ PreparedTraining prepare(config::ResolvedConfig config) {
 int run(PreparedTraining training) {
   const auto& [config, folder, devices, cluster, plan] = training;
   launch::export_environment(plan);
-  if (config.params.launcher) return train_started_rank(config, plan, devices);
+  if (config.params.launcher) return train_started_rank(training);
   const bool first = cluster.node_rank == 0;
-  if (first) refuse_foreign_folder(folder);
-  make_folder(folder);
-  std::optional<FolderLock> lock;  // machine 0 keeps it for all of them
+  std::unique_ptr<FolderLock> lock;  // machine 0 keeps it for all of them
   if (first) {
-    lock.emplace(folder, "training run");
-    remove_unfinished(folder);
-    print_project(folder);
-    log_environment(devices, folder);
+    lock = open_project(folder, devices);
+  } else {
+    make_folder(folder);
   }
   report(config, plan, devices);
   const std::string file =

@@ -5,26 +5,9 @@ import shutil
 import pytest
 
 from fixtures import models
+from fixtures.config_files import YAML
 from fixtures.data import chats, exchange
 from fixtures.runner import run, train
-
-YAML = """\
-task: llm-sft
-backend: local
-base_model: {model}
-project_name: {project}
-data:
-  path: {data}
-  train_split: train
-  valid_split: null
-  chat_template: tokenizer
-  column_mapping:
-    text_column: messages
-log: none
-params:
-  epochs: 1
-  save_strategy: 'no'
-"""
 
 
 @pytest.fixture

@@ -11,27 +11,11 @@ import threading
 import pytest
 
 from fixtures import models
+from fixtures.config_files import YAML
 from fixtures.data import chats
 from fixtures.runner import binary, environment, run, train
 
 SECRET = "hf_FAKEFAKEFAKEFAKEFAKEFAKEFAKEFAKE01"
-YAML = """\
-task: llm-sft
-backend: local
-base_model: {model}
-project_name: {project}
-data:
-  path: {data}
-  train_split: train
-  valid_split: null
-  chat_template: tokenizer
-  column_mapping:
-    text_column: messages
-log: none
-params:
-  epochs: 1
-  save_strategy: 'no'
-"""
 
 
 @pytest.fixture

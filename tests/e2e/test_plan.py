@@ -2,14 +2,14 @@
 import json
 import os
 import re
-import threading
 import time
 from pathlib import Path
 
 import pytest
 
 from fixtures.data import random_texts, sentence, texts
-from fixtures.runner import binary, family, finish, flags, run, start, training_command
+from fixtures.memory import peaks
+from fixtures.runner import binary, flags, run, training_command
 
 import random
 
@@ -179,29 +179,8 @@ def test_nothing_is_written_and_it_is_quick(smollm2, data, tmp_path):
 
 
 def peak(model, data, project, **options):
-    """Highest resident memory of a rank in bytes, as the kernel keeps it."""
-    command = training_command(model, data, project, lr=1e-4, **options)
-    process = start(command)
-    most, ended = {}, threading.Event()
-
-    def watch():
-        while not ended.wait(0.02):
-            for member in family(process):
-                try:
-                    status = open(f"/proc/{member.pid}/status").read()
-                except OSError:
-                    continue
-                if found := re.search(r"VmHWM:\s+(\d+)", status):
-                    most[member.pid] = int(found[1]) * 1024
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    try:
-        finish(process, 500, project, command).ok()
-    finally:
-        ended.set()
-        watcher.join()
-    return max(most.values())
+    """Of the largest rank."""
+    return peaks(training_command(model, data, project, lr=1e-4, **options), project)[-1]
 
 
 CONFIGURATIONS = {

@@ -1,12 +1,10 @@
 """What a rank holds under ZeRO-3, measured on SmolLM2-135M: 16N/n bytes, 12 bytes for each element of the largest unit,
 activations, and nothing else worth mentioning."""
-import re
-import threading
-
 import pytest
 
 from fixtures.data import chats, random_chats
-from fixtures.runner import family, finish, start, training_command
+from fixtures.memory import peaks
+from fixtures.runner import training_command
 
 N = 134_515_008  # parameters, the tied embedding once
 LARGEST = 49152 * 576 + 576  # the head: embedding and last norm
@@ -15,30 +13,10 @@ ADAPTERS = 4_884_480  # r 16 on all linear layers
 MIB = 2**20
 
 
-def peaks(model, data, project, **options):
-    """Highest resident memory of each rank in bytes, as the kernel keeps it."""
+def highest_peak(model, data, project, **options):
+    """Of the largest rank."""
     command = training_command(model, data, project, lr=1e-4, batch_size=1, gradient_accumulation=1, **options)
-    process = start(command)
-    most, ended = {}, threading.Event()
-
-    def watch():
-        while not ended.wait(0.02):
-            for member in family(process)[1:]:
-                try:
-                    status = open(f"/proc/{member.pid}/status").read()
-                except OSError:
-                    continue
-                if found := re.search(r"VmHWM:\s+(\d+)", status):
-                    most[member.pid] = int(found[1]) * 1024
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    try:
-        finish(process, 500, project, command).ok()
-    finally:
-        ended.set()
-        watcher.join()
-    return sorted(most.values())
+    return peaks(command, project)[-1]
 
 
 def activations(tokens):
@@ -54,8 +32,8 @@ def test_peak_follows_the_formula(smollm2, m0, tmp_path, ranks, peft):
     options = {"distributed_backend": "zero3", "ranks": ranks, "epochs": 1}
     if peft:
         options |= {"peft": True, "lora_r": 16, "merge_adapter": False}
-    baseline = peaks(m0, data, tmp_path / "small", **options)[-1]
-    highest = peaks(smollm2, data, tmp_path / "large", **options)[-1] - baseline
+    baseline = highest_peak(m0, data, tmp_path / "small", **options)
+    highest = highest_peak(smollm2, data, tmp_path / "large", **options) - baseline
     kept = 4 * N / ranks + 16 * ADAPTERS if peft else 16 * N / ranks
     expected = kept + 12 * LARGEST + activations(tokens=100)
     assert highest < 1.15 * expected + 150 * MIB, (highest / MIB, expected / MIB)

@@ -34,6 +34,9 @@ struct DeviceInventory {
 };
 DeviceInventory probe_devices();
 
+// What /proc/meminfo, cgroup and ulimit together still allow this process, in bytes; 0: unknown.
+uint64_t free_host_memory();
+
 // A machine that is not here: "8", or with memory "8x80GiB"; "2 x 24GB". CUDA_VISIBLE_DEVICES picks
 // from its devices too. UserError for anything else. `here`: what the rest is taken from.
 DeviceInventory assume_devices(const std::string& text, const DeviceInventory& here);
